@@ -107,7 +107,7 @@ struct queue_request *task_first_write(struct freeblock_task *task)
 	return list_first(from, struct queue_request, link);
 }
 
-/* It begins, or will not. */
+/* Takes a write out of the set: it begins, or will not be made. */
 void task_leave_write(struct freeblock_task *task, struct queue_request *req)
 {
 	req->gap_waits = false;
@@ -211,7 +211,7 @@ bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
 	       rangeset_meets(&task->suspect, sector, n);
 }
 
-/* There may be something to do now: the queue is to ask. */
+/* Something may be possible now: has the queue ask for it. */
 static void task_wake(struct freeblock_task *task)
 {
 	queue_ask_filler(task->fb->queue);
@@ -292,7 +292,7 @@ struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 	return free_read;
 }
 
-/* May a unit be read in parts here? */
+/* May a unit be read in parts across this place? */
 static bool is_seam(const struct freeblock_task *task, uint64_t sector)
 {
 	struct geom_track track;
@@ -433,7 +433,8 @@ static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
 	}
 }
 
-/* These could not be read: unit by unit now.  Other parts of them, too. */
+/* Reads units one by one from now on that could not be read together. Parts of
+ * them that were read before are given up as well. */
 static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
 			 struct range *r)
 {
@@ -447,7 +448,7 @@ static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
 		task_got(task, kind, r->first, (uint32_t)r->n, NULL);
 }
 
-/* What of a read was on its way to a task has arrived. */
+/* Delivers what has arrived of a read to a task. */
 static void task_deliver(struct freeblock_task *task,
 			 const struct free_read *free_read)
 {
@@ -475,7 +476,8 @@ static void task_deliver(struct freeblock_task *task,
 	task_put(task);
 }
 
-/* One unit that had been in a read that failed has been read by itself. */
+/* Delivers a unit that was part of a failed read and was then read by
+ * itself. */
 static void suspect_deliver(struct freeblock_task *task,
 			    const struct free_read *free_read)
 {
@@ -622,8 +624,9 @@ static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
 	return freeblock_set_add(task->next, first, end - end % unit - first);
 }
 
-/* The same sectors, by the tracks of another geometry.  Where its tracks end
- * nobody holds a part: units of which one is held or coming are wanted anew. */
+/* Converts the set to the tracks of another geometry. No parts are held where
+ * the new tracks end, so units of which a part is held or on its way are wanted
+ * anew. */
 static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 {
 	uint32_t unit = task->options.unit_sectors;

@@ -40,7 +40,7 @@ struct freeblock_ops {
 };
 
 struct freeblock_options {
-	const char *name;	/* for statistics */
+	const char *name;	/* name in statistics */
 	uint32_t unit_sectors;	/* got() comes in multiples of this, aligned;
 				   at least the logical block */
 	unsigned share;		/* weight against other tasks; 0: 1 */
@@ -68,7 +68,7 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n);
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector,
 		      uint64_t n);
 uint64_t freeblock_wanted(const struct freeblock_task *task); /* sectors */
-/* Is any of these wanted, or on its way? */
+/* Is any of these sectors wanted, or on its way? */
 bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
 		     uint64_t n);
 
@@ -110,12 +110,14 @@ struct freeblock_stats {
 	uint64_t gaps, gaps_used;
 	uint64_t potential_ns;		/* rotation of foreground requests that
 					   could have been used */
-	uint64_t used_ns;		/* of it, transferring for tasks */
+	uint64_t used_ns;		/* time of the gaps that transferred
+					 * data for tasks */
 	uint64_t passed_ns;		/* used_ns and the unwanted sectors
 					   between what was wanted */
 	uint64_t delays;		/* foreground requests made late */
 	uint64_t delay_ns, max_delay_ns; /* their delays: sum, longest */
-	uint64_t p99_delay_ns;		/* of requests behind a free read */
+	uint64_t p99_delay_ns;		/* 99th percentile of the delay of
+					 * requests behind a free read */
 };
 /* task NULL: all of the queue; of a task only what counts sectors is set. */
 void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,

@@ -244,7 +244,7 @@ bool freeblock_set_is_seam(const struct geom *geom,
 
 /* ---- asking ---- */
 
-/* From unit `from` on, of one track. */
+/* The next wanted unit of one track, from `from` on. */
 static bool next_of_place(const struct freeblock_set *w,
 			  const struct set_pos *place, uint64_t from,
 			  struct range *out)

@@ -46,7 +46,7 @@ freeblock_set_bytes(const struct freeblock_set *wanted); /* memory held */
 bool freeblock_set_next(const struct freeblock_set *wanted, uint64_t from,
 		 struct range *out);
 
-/* The same, of the units that begin on a track. */
+/* The same for the units that begin on one track. */
 bool freeblock_set_next_on(const struct freeblock_set *wanted,
 		    const struct geom_track *track, uint64_t from,
 		    struct range *out);

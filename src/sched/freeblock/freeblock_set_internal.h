@@ -34,7 +34,7 @@ struct freeblock_set {
 	uint32_t unit;
 	uint64_t tracks;
 	uint64_t units;			/* wanted */
-	uint64_t end_unit;		/* of the disk */
+	uint64_t end_unit;		/* number of units of the disk */
 	uint64_t pages_n;
 	struct set_page **pages;		/* NULL: nothing of it */
 	struct set_page *full;		/* stands for: all of it */
@@ -46,7 +46,7 @@ struct freeblock_set {
 	uint32_t scratch_room;
 };
 
-/* Where a track's units are. */
+/* Position of a track's units in the set. */
 struct set_pos {
 	uint64_t first, end;	/* units */
 	uint64_t track;
@@ -68,7 +68,8 @@ const struct set_leaf *set_leaf_of(const struct freeblock_set *w,
 
 unsigned set_bit_of(uint64_t track);
 
-/* Is all of the track wanted because more than it is? */
+/* Is all of the track wanted because it is part of a larger range of which all
+ * is? */
 bool set_is_whole(const struct freeblock_set *w, uint64_t track);
 
 /* The first run of a leaf at or after a track's unit: one that ends after. */

@@ -98,7 +98,7 @@ static void plan_search(struct freeblock *fb,
 	struct list *pos;
 
 	careful.read_guard_ns += fb->care_ns;
-	/* A host that is late by so much is early, too, now and then. */
+	/* A host that is late by this much may also be early now and then. */
 	careful.read_early_ns += fb->care_ns / 4;
 	careful.write_early_ns += fb->care_ns / 4;
 	careful.read_next_guard_ns += fb->care_next_ns;
@@ -168,7 +168,7 @@ static bool piece_in_time(const struct head_state *head_state,
 	       piece->begin_ns + ROUND_NS;
 }
 
-/* On the target's track and before it: one access, up to it. */
+/* Pieces on the target's track before it go with it in one access. */
 static bool piece_joins(const struct freeblock *fb,
 			const struct head_state *head_state,
 			const struct gap_extent *piece)
@@ -346,7 +346,7 @@ struct queue_request *gap_fill_begin(void *arg,
 		fb->joins = joins;
 		plan_make(fb, head_state, next);
 	}
-	/* Behind a write the times of what was to be read do not hold. */
+	/* After a write the expected times of reads do not hold. */
 	req = first || fb->wrote ? fill_gap_write(fb, head_state) : NULL;
 	fb->wrote = req != NULL;
 	if (req) {
@@ -365,8 +365,8 @@ struct queue_request *gap_fill_begin(void *arg,
 
 /* ---- idle time ---- */
 
-/* One step of what is wanted from an address on: within a track, small holes
- * included; false: nothing is wanted. */
+/* Finds the next stretch of wanted units from an address on, within one track
+ * and with small holes; false: there is none. */
 static bool step_from(const struct freeblock_task *task, uint64_t from,
 		      struct range *out)
 {
@@ -406,7 +406,8 @@ static struct freeblock_task *idle_task(struct freeblock *fb)
 	return best;
 }
 
-/* Who comes new does not make up for the time before. */
+/* A task that comes new does not get the idle time that others had before
+ * it. */
 static void idle_charge(struct freeblock *fb, struct freeblock_task *task,
 			uint64_t sectors)
 {

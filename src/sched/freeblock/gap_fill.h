@@ -32,15 +32,16 @@ struct free_read {
 	struct iovec iov;
 	struct freeblock *fb;
 	enum free_read_kind kind;
-	struct freeblock_task *task;	/* of a promoted read, with a reference;
-					   else NULL */
+	struct freeblock_task *task;	/* the task of a promoted read, which it
+					 * keeps; NULL: the read is not
+					 * promoted */
 	bool suspect;			/* a unit read alone after an error */
 	struct list link;
 };
 
 /* A foreground request with a gap before it, and when it should complete. */
 struct delay_check {
-	bool used;		/* there is a free read before it */
+	bool used;		/* a free read goes before it */
 	bool first_late;	/* the first of its free reads came late */
 	uint64_t lbn;
 	uint64_t over_ns, turn_ns;
@@ -54,8 +55,8 @@ struct freeblock {
 	struct list closed;		/* tasks with requests under way */
 	struct list reads;		/* submitted to the queue */
 	uint64_t quiet_ns;
-	uint64_t sleep_ns;		/* after so much idle time it ends; 0:
-					   never */
+	uint64_t sleep_ns;		/* idle work ends after this much idle
+					 * time; 0: never */
 
 	/* The gap at hand. */
 	struct service_request target;
@@ -70,12 +71,12 @@ struct freeblock {
 	uint64_t recent_gap_ns;		/* longest recent gap of the foreground,
 					   fading */
 	uint64_t last_over_ns;		/* last completion of the foreground */
-	uint64_t idle_begin_ns, idle_end_ns; /* of the last idle step */
+	uint64_t idle_begin_ns, idle_end_ns; /* times of the last idle step */
 	uint64_t idle_lbn;		/* where the next idle step begins */
 
 	/* Added to the guards: for the first read of a gap, for the rest. */
 	uint64_t care_ns, care_next_ns;
-	uint64_t cared_ns;		/* when these last decayed */
+	uint64_t cared_ns;		/* when the guards were last reduced */
 
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
 	unsigned delay_checks;
@@ -90,7 +91,8 @@ struct freeblock_task {
 	const struct freeblock_ops *ops;
 	void *arg;
 	struct list link;
-	struct freeblock_set *set;	/* in sectors when parts may be held */
+	struct freeblock_set *set;	/* units are single sectors if parts may
+					 * be held */
 	struct partial_blocks parts;
 	struct freeblock_set *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;

@@ -28,7 +28,7 @@ uint64_t gap_settle_ns(const struct gap_search_state *s)
 				      : 0;
 }
 
-/* When an LBN of a track begins, the next time after a moment. */
+/* When an LBN of a track next passes under the head, not before a moment. */
 static uint64_t gap_begin_ns(const struct gap_search_state *s, uint64_t lbn,
 			     uint64_t from_ns)
 {
@@ -79,7 +79,7 @@ static void piece_place(const struct gap_search_state *s,
 							piece->sectors);
 }
 
-/* Is the unit before a wanted one on the track wanted, too? */
+/* Is the unit before a wanted unit on the same track wanted as well? */
 static bool gap_goes_back(const struct gap_search_state *s,
 			  const struct geom_track *track, uint64_t sector)
 {
@@ -261,7 +261,7 @@ static bool across_from(const struct gap_search_state *s,
 	if (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
 	    moved < last + unit)
 		return false;
-	/* By sectors, what is behind is wanted by itself. */
+	/* If units are sectors, those behind are wanted by themselves. */
 	if (freeblock_set_unit(s->wanted) < unit &&
 	    (!freeblock_set_next(s->wanted, track->first + track->sectors,
 				 &r) ||
@@ -273,8 +273,8 @@ static bool across_from(const struct gap_search_state *s,
 	return true;
 }
 
-/* On the next track, behind the unit that ended on it, up to where the head has
- * to leave: what is wanted there goes with the same command. */
+/* Adds what is wanted on the next track behind the unit that ended there, up to
+ * the time when the head has to leave: it goes with the same command. */
 static void across_on(const struct gap_search_state *s,
 		      const struct geom_track *track, struct gap_pass *pass)
 {

@@ -41,7 +41,7 @@ static uint64_t pass_end_ns(const struct gap_pass *pass, uint64_t otherwise)
 	return pass->n ? pass->piece[pass->n - 1].end_ns : otherwise;
 }
 
-/* On the target's track and before it: one command with it. */
+/* Pieces on the target's track before it go in one command with it. */
 static bool piece_joins(const struct gap_search_state *s,
 			const struct gap_extent *piece)
 {
@@ -127,9 +127,9 @@ static unsigned plan_late(const struct gap_search_state *s,
 		       n + 1 : n;
 }
 
-/* Takes these passings, in order, if they are more than the best so far; but
- * of a piece that is too short to be followed in time and what follows it only
- * one. */
+/* Takes these passings, in order, if they read more than the best so far. Of a
+ * piece too short for another command to be ready in time, and what follows it,
+ * only one is taken. */
 static void plan_offer(struct gap_search_state *s,
 		       const struct gap_pass *const *pass, unsigned n)
 {
@@ -182,7 +182,8 @@ static void pass_target(const struct gap_search_state *s, uint64_t from_ns,
 		     target + s->query->target.sectors - p->sector <=
 			     s->query->max_sectors))
 			return;
-		/* Not one command with it, and too late for two. */
+		/* It is not one command with the target, and it is too late for
+		 * two. */
 		pass_over(s, &s->target, from_ns, s->leave_ns, pass);
 		if (pass->n && pass_end_ns(pass, 0) > s->leave_ns)
 			*pass = (struct gap_pass){ 0 };
@@ -206,7 +207,7 @@ static void pass_source(const struct gap_search_state *s, uint64_t out_ns,
 		  out_ns, pass);
 }
 
-/* After a passing over a track, what is left for the target's. */
+/* Tries what is left for the target's track after a passing over another. */
 static void try_rest(struct gap_search_state *s, const struct geom_track *track,
 		     const struct gap_pass *before, const struct gap_pass *pass)
 {
@@ -293,7 +294,8 @@ static void search_ends(struct gap_search_state *s)
 	if (s->plan->worth_ns >=
 	    share_bound(s, out - begin + gap_settle_ns(s)))
 		return;
-	/* As much as there is on the target's, and the rest of the time. */
+	/* Takes as much as there is on the target's track, and spends the rest
+	 * of the time elsewhere. */
 	s->plan->steps += 2;
 	move = gap_move_ns(s, &s->source, &s->target, false);
 	pass_target(s, begin + move, &last);
@@ -541,8 +543,8 @@ static void search_others(struct gap_search_state *s)
 
 /* ---- sectors that are not on their track ---- */
 
-/* What of a unit is remapped, by itself: [first, end), or all of the unit where
- * that must be. */
+/* Tries a remapped part of a unit by itself: [first, end), or the whole unit
+ * where it can't be cut. */
 static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 {
 	uint32_t size = s->query->unit_sectors,
@@ -671,12 +673,13 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 		plan->gap_ns = wait_ns;
 		plan->target_ns = there_ns + wait_ns;
 	}
-	/* Who goes there at once may still meet it a turn earlier. */
+	/* A command handed over at once may still meet the target a turn
+	 * earlier. */
 	if (plan->gap_ns + early_ns > head_state->mech->period_ps / 1000)
 		plan->gap_ns = 0;
 }
 
-/* Is the head where it should be?  Not after a remapped sector. */
+/* Finds where the head is; false: unknown, as after a remapped sector. */
 static bool find_source(struct gap_search_state *s)
 {
 	const struct service_head *head = &s->head_state->head;

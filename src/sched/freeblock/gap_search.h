@@ -23,10 +23,10 @@ struct gap_query {
 	const struct head_state
 		*head_state; /* the first command is handed over now */
 	struct service_request target;
-	/* From the end of one command to the first move of the next; 0 when
+	/* Time from the end of one command to the first move of the next; 0 if
 	 * the next has been handed over by then. */
 	uint64_t handover_ns;
-	uint32_t max_sectors;	/* of one command */
+	uint32_t max_sectors;	/* longest command */
 	bool joins;		/* what ends where the target begins is one
 				 * command with it */
 	uint32_t steps;		/* tracks and nodes that may be looked at */
@@ -52,23 +52,24 @@ struct gap_query {
 struct gap_extent {
 	uint64_t sector;
 	uint32_t sectors;
-	uint64_t begin_ns, end_ns;	/* on the medium */
+	uint64_t begin_ns, end_ns;	/* when the medium is read */
 	uint32_t units;			/* wanted ones in it */
 	int64_t worth_ns;
 };
 
 struct gap_plan {
 	uint64_t target_ns;	/* the request's first sector is met */
-	uint64_t over_ns;	/* it completes */
+	uint64_t over_ns;	/* when it completes */
 	uint64_t gap_ns;	/* rotational delay before target_ns; 0 if the
 				   request is begun in its middle, or might be
 				   met a turn earlier */
-	uint64_t rotation_ns;	/* all rotational delay of the request: the
-				   potential */
-	unsigned pieces_n;	/* in order of time */
+	uint64_t rotation_ns;	/* all the rotational delay of the request,
+				 * which is what could be used */
+	unsigned pieces_n;	/* pieces, in order of time */
 	struct gap_extent piece[GAP_PIECES];
 	uint32_t units;		/* wanted ones in them */
-	int64_t worth_ns;	/* with what its runs are worth */
+	int64_t worth_ns;	/* value of the plan in time, with the value of
+				 * its long runs */
 	uint32_t steps;		/* taken */
 	bool complete;		/* the steps sufficed for the whole search */
 };

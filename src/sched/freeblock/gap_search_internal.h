@@ -18,12 +18,12 @@
 
 struct heap_entry {
 	int64_t bound;
-	uint64_t spent_ns;	/* at least, on moves */
+	uint64_t spent_ns;	/* least time that moves take */
 	uint32_t level;
 	uint64_t index;
 };
 
-/* One passing over a track. */
+/* A passing of the head over one track. */
 struct gap_pass {
 	unsigned n;
 	struct gap_extent piece[2];
@@ -39,7 +39,8 @@ struct gap_search_state {
 	struct geom_track source, target;
 	uint64_t free_ns;	/* a read handed over now may move */
 	uint64_t lead_ns;	/* between commands on one track */
-	uint64_t leave_ns;	/* when to be on the target's track */
+	uint64_t leave_ns;	/* when the head must be on the target's
+				 * track */
 	uint64_t turn_ns;
 	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
 	uint32_t low_n;
@@ -64,8 +65,8 @@ int64_t gap_units_in(const struct gap_search_state *s, uint64_t ns,
 int64_t gap_unit_ns(const struct gap_search_state *s,
 		    const struct geom_track *track);
 
-/* May the part of a unit on this side of a seam be read?  Before what is behind
- * it, at any rate. */
+/* May a read end at `end`, inside a unit, or begin at `first` inside one? Only
+ * at a seam, if parts may be held or the other part is not wanted. */
 bool gap_part_may_end(const struct gap_search_state *s,
 		      const struct geom_track *track, uint64_t end);
 

@@ -16,7 +16,7 @@ struct gap_write_search {
 	struct geom_place target;
 	uint64_t start_ns;	/* the head moves */
 	struct queue_request *best;
-	uint64_t lost_ns;	/* by the best */
+	uint64_t lost_ns;	/* time that the best one loses */
 	unsigned left;
 };
 
@@ -103,7 +103,8 @@ static void site_try(struct gap_write_search *s, const struct policy_site *site)
 	s->lost_ns = lost_ns;
 }
 
-/* From a cylinder outwards, on one side; false: it leads to nothing more. */
+/* Walks one step outwards from a cylinder, on one side; false: nothing better
+ * can follow. */
 static bool walk_step(struct gap_write_search *s, uint32_t from,
 		      const struct interval *interval)
 {

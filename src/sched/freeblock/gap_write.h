@@ -11,8 +11,8 @@
 #include "sched/queue/queue.h"
 
 struct gap_write_set {
-	struct interval *sites;	/* by cylinder */
-	struct list requests;	/* the same, in order, by their link */
+	struct interval *sites;	/* the writes as sites, by cylinder */
+	struct list requests;	/* the same writes in order of arrival */
 	uint64_t order;
 };
 
@@ -20,15 +20,16 @@ void gap_write_init(struct gap_write_set *set);
 void gap_write_add(struct gap_write_set *set, const struct geom *geom,
 		  struct queue_request *req);
 void gap_write_remove(struct gap_write_set *set, struct queue_request *req);
-/* All of them, by another geometry. */
+/* Computes all sites anew from another geometry. */
 void gap_write_set_geom(struct gap_write_set *set, const struct geom *geom);
 
 struct gap_write_query {
 	const struct head_state *head_state;	/* handed over now */
 	struct service_request target;
-	uint64_t target_ns;		/* its first sector is to be met then */
+	uint64_t target_ns;		/* when the target's first sector
+					 * passes */
 	unsigned steps;			/* writes that may be looked at */
-	/* May it go before the target?  The whole estimate. */
+	/* May it go before the target? This is the full estimate. */
 	bool (*fits)(void *arg, uint64_t sector, uint32_t sectors);
 	void *arg;
 };

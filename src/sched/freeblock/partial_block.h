@@ -26,7 +26,7 @@ void partial_blocks_init(struct partial_blocks *parts, uint32_t unit_sectors,
 		uint64_t most_bytes);
 void partial_blocks_fini(struct partial_blocks *parts);
 
-/* May a part of any other unit be held? */
+/* Is there room to hold a part of another unit? */
 bool partial_blocks_have_room(const struct partial_blocks *parts);
 
 /*

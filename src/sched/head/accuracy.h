@@ -32,8 +32,7 @@ void accuracy_clear(struct accuracy *accuracy);
  */
 bool accuracy_see(struct accuracy *accuracy, bool wrong, unsigned enough);
 
-/* Are so many predictions wrong that `enough` right ones could not switch it
- * on? */
+/* Would `enough` right predictions in a row still not switch prediction on? */
 bool accuracy_hopeless(const struct accuracy *accuracy);
 
 #endif

@@ -58,7 +58,7 @@
 #define TRIAL_ON 12u
 #define THROUGH_ON 5u
 #define THROUGH_OFF 10u
-/* After this many cache hits in a row the head plays no part for now. */
+/* After this many cache hits in a row requests are not ordered by the head. */
 #define CACHED_RUN 8u
 
 void head_set_mode(struct head *head, enum head_mode mode)
@@ -204,7 +204,7 @@ static bool head_chain_known(const struct head *head)
 		head->chain[head->outstanding - 1]->predicted);
 }
 
-/* Where the head will be when all that is outstanding is done. */
+/* Where the head will be when everything outstanding is done. */
 static const struct service_head *head_behind(const struct head *head)
 {
 	if (!head->outstanding || !head_chain_known(head))
@@ -286,7 +286,7 @@ static void head_state_at(const struct head *head, uint64_t now_ns,
 	};
 	if (!head->known)
 		return;
-	/* After a rest the first read tells the phase anew. */
+	/* After a rest the first read shows the phase again. */
 	head_state->reads = head->accuracy[SEEK_LEARN_READ].on &&
 			head_phase_is_known(head, now_ns);
 	head_state->writes =
@@ -365,7 +365,7 @@ void head_expect(const struct head *head, struct head_access *access,
 			place.cylinder, place.surface, access->write);
 }
 
-/* May the drive have read it ahead? */
+/* May the drive have read this ahead into its cache? */
 static bool head_may_have(struct head *head, const struct head_access *access)
 {
 	bool may = false;
@@ -482,7 +482,7 @@ enum head_mode head_mode(const struct head *head)
 
 /* ---- reference reads ---- */
 
-/* Is there time for one, of what is saved up? */
+/* Has enough time been saved up for a reference read? */
 static bool reference_afford(struct head *head, uint64_t now_ns)
 {
 	head->saved_ns += now_ns - head->saved_at_ns;

@@ -30,13 +30,15 @@ struct head_options {
 	 * with period_ps 0: nothing is known, all stays off. */
 	const struct service_mech *mech;
 	uint64_t read_overhead_ns, write_overhead_ns;
-	uint64_t hit_overhead_ns;	/* of a read that a cache answers */
+	uint64_t hit_overhead_ns;	/* overhead of a read that the drive's
+					 * cache answers */
 	uint32_t read_ahead_sectors;	/* what the drive reads behind a read */
 };
 
 enum head_mode {
 	HEAD_OFF,	/* nothing is known or prediction fails: a plain disk */
-	HEAD_TRIAL,	/* one request at a time, to see whether it predicts */
+	HEAD_TRIAL,	/* one request at a time, to see whether predictions
+			 * hold */
 	HEAD_ON,
 };
 
@@ -57,15 +59,17 @@ struct head_access {
 	bool follows;		/* begins where a recent read ends: likewise */
 	bool unsure;		/* the head began wherever read-ahead had left
 				 * it: the prediction is not judged */
-	bool unknown;		/* its tracks are not measured: it says nothing
-				 * of the phase */
+	bool unknown;		/* its tracks are not measured, so it says
+				 * nothing of the phase */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
-	uint64_t begin_ns;	/* it is decoded, and the head is free for it */
+	uint64_t begin_ns;	/* the command is decoded and the head is free
+				 * for it */
 	uint64_t ahead_ns;	/* how long before begin_ns it was decoded */
 	uint64_t arrive_ns;	/* the head is over its first track */
-	uint32_t cylinders;	/* that the head moved for it */
-	bool switched;		/* it is on another surface than the last */
+	uint32_t cylinders;	/* how many cylinders the head moved for it */
+	bool switched;		/* it is on another surface than the access
+				 * before it */
 };
 
 /* Bins of the error histogram: 1/64 of a revolution each, bin 32 from 0 on;
@@ -74,10 +78,11 @@ struct head_access {
 
 struct head_kind_stats {
 	bool on;
-	uint64_t predictions;	/* of accesses that came from the medium */
+	uint64_t predictions;	/* predictions of accesses that came from the
+				 * medium */
 	uint64_t hits;		/* answered by a cache: not counted above */
 	uint64_t wrong;		/* off by more than 15 % of a revolution */
-	uint64_t misses;	/* of these, late by a whole revolution */
+	uint64_t misses;	/* those that were late by a whole revolution */
 	uint64_t switched;	/* times it went on or off */
 	uint64_t guard_ns;
 	uint64_t overhead_ns;	/* learned */
@@ -133,8 +138,7 @@ bool head_get_learned(const struct head *head, struct head_learned *learned);
  * old one is forgotten. */
 void head_set_geom(struct head *head, const struct geom *geom);
 
-/* Is there a profile with seeks and a period to predict by?  And the
- * geometry. */
+/* Is there a profile with seeks and a period to predict by, and a geometry? */
 bool head_is_known(const struct head *head);
 const struct geom *head_geom(const struct head *head);
 /* Sectors that the drive reads behind a read by itself. */
@@ -156,7 +160,7 @@ void head_begin(struct head *head, struct head_access *access);
 void head_end(struct head *head, struct head_access *access,
 	      uint64_t complete_ns, int result);
 
-/* When the running access is expected to be over; 0: nothing is running. */
+/* When the running access is expected to end; 0: nothing is running. */
 uint64_t head_busy_until_ns(const struct head *head);
 
 /* When the drive will surely have begun the last access it was given.  A
@@ -166,8 +170,8 @@ uint64_t head_begun_ns(const struct head *head);
 /* How long before head_begun_ns that access will have been decoded. */
 uint64_t head_ahead_ns(const struct head *head);
 
-/* When the last access is expected to be on the medium.  From then on the
- * drive joins nothing to it. */
+/* When the last access is expected to reach the medium. From then on the drive
+ * joins nothing to it. */
 uint64_t head_media_ns(const struct head *head);
 
 /* Does the last access touch these sectors at either end?  A drive that has

@@ -32,36 +32,40 @@ struct head {
 	struct seek_learn sure;		/* `learn` when prediction was good */
 	bool have_sure;			/* `sure` has been filled in */
 	struct accuracy accuracy[SEEK_LEARN_KINDS];
-	struct accuracy places;		/* of writes, see head_state.h */
-	struct accuracy trial_writes;	/* in this trial */
+	struct accuracy places;		/* accuracy for placing writes, see
+					 * head_state.h */
+	struct accuracy trial_writes;	/* accuracy of writes in this trial */
 	struct accuracy through;	/* do those that a cache may take go to
 					 * the medium all the same? */
 	bool wrong_last[SEEK_LEARN_KINDS];	/* the prediction before */
 	unsigned excused;
 	uint64_t hit_overhead_ns;
 	uint32_t read_ahead_sectors;
-	bool known;			/* there is something to go by */
+	bool known;			/* geometry, seeks and period are
+					 * given */
 	enum head_mode mode;
-	uint64_t accesses;		/* since the mode changed */
+	uint64_t accesses;		/* accesses since the mode changed */
 	/* The spindle's counters when the mode changed. */
 	uint64_t observed_before, outliers_before;
 	uint64_t trial_busy_ns;		/* what accesses of this trial took */
 	uint64_t retry_ns;		/* no trial before */
-	unsigned failures;		/* one after another */
+	unsigned failures;		/* failed trials in a row */
 	unsigned odd_run;		/* random reads answered by a cache,
 					 * less those that were not */
 	unsigned hits_run;		/* cache hits in a row */
 	unsigned writes_run;		/* writes judged since the last read
 					 * that was no reference */
 	unsigned lost_run;		/* accesses without a phase */
-	struct service_head at;		/* behind what has completed */
+	struct service_head at;		/* position of the head behind all that
+					 * has completed */
 	uint64_t last_ns;		/* something was handed over */
 	bool writes_trusted;		/* writes are on, but not yet judged */
 	bool writes_cached;		/* the drive took some in its cache */
 	double writes_ahead;		/* phase by writes less that by reads */
 	unsigned writes_known;		/* writes behind writes_ahead */
-	uint64_t predicted_ns;		/* when a read last told the phase */
-	uint64_t last_end;		/* where the last access ended */
+	uint64_t predicted_ns;		/* time at which a read last showed the
+					 * phase */
+	uint64_t last_end;		/* LBN at which the last access ended */
 	bool last_read;			/* the last access was a read */
 	uint64_t read_ends[READS_KEPT];	/* ends of the last reads, a ring */
 	unsigned reads;
@@ -74,7 +78,7 @@ struct head {
 	unsigned silent;		/* accesses since the last reading */
 	unsigned alone;			/* accesses since the last reading that
 					 * was no reference */
-	uint64_t reference;		/* where the last reference was read */
+	uint64_t reference;		/* LBN of the last reference read */
 	uint64_t references, reference_seed;
 	uint64_t saved_ns;		/* time for which none was made */
 	uint64_t saved_at_ns;

@@ -151,7 +151,7 @@ static void head_rate_write(struct head *head, bool wrong)
 			 head->places.on ? "" : "not ");
 	if (head->accuracy[SEEK_LEARN_WRITE].n >= TRIAL_ENOUGH)
 		head->writes_trusted = false;
-	/* Who does not read: what holds for writes will hold for reads. */
+	/* Without reads, predictions of writes stand for those of reads. */
 	if (head->mode != HEAD_TRIAL)
 		return;
 	accuracy_see(&head->trial_writes, wrong, TRIAL_ENOUGH);
@@ -250,7 +250,8 @@ static void head_learn(struct head *head, const struct head_access *access,
 	int64_t offset_ns = (int64_t)(access->expected.media_ns -
 				      access->arrive_ns);
 
-	/* Of the passes before and after the expected arrival, the nearer. */
+	/* Takes the pass that is nearer to the expected arrival, before or
+	 * after it. */
 	if (turns >= 0)
 		seek_learn_see(&head->learn, &what, offset_ns, turns == 0,
 			  period_ns);
@@ -273,8 +274,8 @@ static int64_t whole_turns(int64_t error_ns, int64_t period_ns,
 	return turns;
 }
 
-/* How far the angle under the head is ahead of what is believed, when
- * something was told rest_ns late: in turns, the nearer way round. */
+/* How far the angle under the head is ahead of the model when a completion came
+ * rest_ns late: in turns, between -1/2 and 1/2. */
 static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 {
 	double late = (double)rest_ns / (double)period_ns;
@@ -289,7 +290,7 @@ static bool head_excuses(struct head *head, enum seek_learn_kind kind)
 	return !head->wrong_last[kind] && ++head->excused % EXCUSED;
 }
 
-/* Is the track where it was? */
+/* Has the drive moved the track? */
 static void head_detect_remap(struct head *head,
 			      const struct head_access *access, int64_t rest_ns)
 {
@@ -431,7 +432,7 @@ static void head_hit(struct head *head, const struct head_access *access)
 {
 	head->kind[access->write].hits++;
 	if (access->write) {
-		/* Or the phase is wrong; it has not been told, anyway. */
+		/* A write shows nothing of the phase. */
 		head->silent++;
 		head->alone++;
 		head_see_through(head, access, true);
@@ -483,7 +484,8 @@ static void head_take(struct head *head, struct head_access *access,
 	head->alone += !access->streams;
 	if (access_has_angle(head, access) && !access->streams)
 		head_observe(head, access, complete_ns);
-	/* Late by so many turns is the head; late by less, only the news. */
+	/* If it is late by whole turns, the head was late; if by less, only the
+	 * host was. */
 	if (head->mode == HEAD_ON)
 		shift_ns = whole_turns(shift_ns, (int64_t)head_period_ns(head),
 				       &rest_ns) *
@@ -509,7 +511,7 @@ static bool head_chain_remove(struct head *head,
 	return i == 0;
 }
 
-/* Those behind begin where the first has really ended. */
+/* The accesses behind the first begin where that has really ended. */
 static void head_chain_expect(struct head *head)
 {
 	const struct service_head *from = &head->at;
@@ -583,7 +585,8 @@ static void head_try_again(struct head *head)
 		accuracy_clear(&head->trial_writes);
 		head->trial_writes.on = false;
 		head_set_mode(head, HEAD_TRIAL);
-		/* Its readings are its own when nobody reads. */
+		/* Nobody reads, so the reference reads get all the time they
+		 * want. */
 		head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
 	} else if (head->mode == HEAD_TRIAL &&
 		   (head->accesses >= TRIAL_ACCESSES ||

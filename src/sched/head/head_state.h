@@ -17,11 +17,12 @@
 struct head_state {
 	uint64_t now_ns;		/* the moment */
 	const struct geom *geom;
-	const struct service_mech *mech; /* with its phase as of now */
+	const struct service_mech *mech; /* with the present phase */
 	/* The head, free from head.at_ns on (perhaps past) for the next
 	 * request, behind all that the disk has been given. */
 	struct service_head head;
-	uint64_t head_lbn;		/* on the track it is over, if any is */
+	uint64_t head_lbn;		/* LBN on the track under the head, if
+					 * there is one */
 	/* Between handing a request over and the head's first move. */
 	uint64_t read_overhead_ns, write_overhead_ns;
 	/* Guards: a target must be this far ahead of the head to be met in 98 %
@@ -29,7 +30,7 @@ struct head_state {
 	 * others for one handed over while that is running. */
 	uint64_t read_guard_ns, write_guard_ns;
 	uint64_t read_next_guard_ns, write_next_guard_ns;
-	/* The same in three of four cases: what is worth trying. */
+	/* Guards that suffice in three of four cases, for what may be tried. */
 	uint64_t read_likely_ns, write_likely_ns;
 	/* How late the host hands a read to an idle drive. */
 	uint64_t late_ns;
@@ -45,7 +46,7 @@ struct head_state {
 	bool places;
 };
 
-/* When the head begins to move for a request handed over now. */
+/* When the head begins to move for a request that is handed over now. */
 static inline uint64_t head_state_start_ns(const struct head_state *head_state,
 					   bool write)
 {

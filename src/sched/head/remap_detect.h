@@ -22,7 +22,7 @@ struct remap_detect {
 		double off;		/* revolutions, of the first reading */
 		unsigned times;
 	} track[REMAP_DETECT_TRACKS];
-	unsigned next;			/* to be forgotten */
+	unsigned next;			/* entry to be overwritten next */
 	uint64_t right;			/* readings in a row, anywhere */
 };
 

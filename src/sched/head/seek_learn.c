@@ -23,18 +23,18 @@
 #define STEPS_A_TURN 128u
 /* The guard before anything is known: 5 % of a revolution. */
 #define GUARD_START 6u
-/* So many steps are looked at together. */
+/* Steps of a guard that are looked at together. */
 #define GUARD_WINDOW 6u
-/* One in so many. */
+/* A step may be missed one time in this many. */
 #define RARELY 50u
 #define OFTEN 4u
 #define FADE_AT 400u
-/* Of a turn, a correction at first; doubled so often. */
+/* A correction begins with this part of a turn, and is doubled each time. */
 #define CORRECT_PART 1024u
 #define RUN_MOST 6
 /* The most by misses one after another: what 15 % of a turn allow. */
 #define CAUTION_MOST 19u
-/* A step less after so many that were met. */
+/* Met targets in a row after which a guard gets shorter by a step. */
 #define CAUTION_MET 4u
 
 int seek_learn_init(struct seek_learn *learn, const struct service_mech *mech,
@@ -156,7 +156,7 @@ static void steps_heed(struct seek_learn_steps *steps, bool met)
 	}
 }
 
-/* A target came by so long after the arrival, or before. */
+/* Notes that a target passed so long after the arrival, or before it. */
 static void steps_see(struct seek_learn *learn,
 		      const struct seek_learn_access *access, int64_t offset_ns,
 		      bool met, uint64_t period_ns)
@@ -195,8 +195,8 @@ static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
 		*what_ns = -most;
 }
 
-/* By little at first: hosts are very late now and then.  More with each that
- * says the same. */
+/* The correction is small at first, because hosts are very late now and then;
+ * it grows with each observation on the same side. */
 static int64_t correction_ns(int8_t *run, int64_t late_ns, uint64_t period_ns)
 {
 	int64_t most_ns;
@@ -213,7 +213,8 @@ static int64_t correction_ns(int8_t *run, int64_t late_ns, uint64_t period_ns)
 	return late_ns < 0 ? -most_ns : most_ns;
 }
 
-/* It came later (or earlier) than expected by something like this. */
+/* Corrects the seek time towards a target that was met earlier or later than
+ * expected. */
 static void correct(struct seek_learn *learn,
 		    const struct seek_learn_access *access, int64_t late_ns,
 		    uint64_t period_ns)
@@ -223,7 +224,7 @@ static void correct(struct seek_learn *learn,
 	int64_t by_ns = correction_ns(&learn->run[access->kind], late_ns,
 				      period_ns);
 
-	/* Nobody has waited for a command to be decoded behind another. */
+	/* Here no command had to be decoded behind another. */
 	if (!bin && access->when == SEEK_LEARN_IDLE) {
 		move_by(overhead_ns, by_ns, period_ns);
 	} else if (bin && access->kind == SEEK_LEARN_WRITE) {

@@ -25,7 +25,7 @@ enum seek_learn_when { SEEK_LEARN_IDLE, SEEK_LEARN_BUSY, SEEK_LEARN_WHENS };
 #define SEEK_LEARN_STEPS 32u
 
 struct seek_learn {
-	struct service_seek *seek;	/* as given; owned */
+	struct service_seek *seek;	/* the seek curve as given; owned */
 	uint32_t seek_n;
 	uint64_t switch_ns, settle_ns, overhead_given_ns[SEEK_LEARN_KINDS];
 	int64_t bin_ns[SEEK_LEARN_BINS];	/* corrections */
@@ -84,7 +84,7 @@ uint64_t seek_learn_guard_ns(const struct seek_learn *learn,
 			     enum seek_learn_kind kind,
 			     enum seek_learn_when when, uint64_t period_ns);
 
-/* The same, in three of four. */
+/* The time that suffices in three of four cases. */
 uint64_t seek_learn_likely_ns(const struct seek_learn *learn,
 			      enum seek_learn_kind kind,
 			      enum seek_learn_when when, uint64_t period_ns);

@@ -24,7 +24,8 @@
  * the frequency that is wrong. */
 #define SETTLED 50u
 #define UNSETTLED_MAX 3u
-/* Of the frequency: what a period that is wrong by 0.3 % leaves to find. */
+/* Standard deviation of the frequency at first: finds a period that is wrong by
+ * 0.3 %. */
 #define FREQ_SIGMA 0.002
 /* Wander of the frequency, relative, per square root of a second. */
 #define WANDER 1e-7

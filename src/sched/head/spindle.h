@@ -15,7 +15,7 @@
 
 struct spindle {
 	bool acquired;		/* the phase means something */
-	double period_ps;	/* as mech->period_ps, but finer */
+	double period_ps;	/* the same as mech->period_ps, but finer */
 	double sure_ps;		/* period to return to when it is doubted */
 	double var_phase;	/* revolutions^2, as of mech->phase_ns */
 	double cov;
@@ -49,7 +49,7 @@ void spindle_follow(struct spindle *spindle, struct service_mech *mech,
 double spindle_sigma(const struct spindle *spindle,
 		     const struct service_mech *mech, uint64_t at_ns);
 
-/* Of the period, in parts per million. */
+/* Standard deviation of the period in parts per million. */
 double spindle_period_sigma_ppm(const struct spindle *spindle);
 
 #endif

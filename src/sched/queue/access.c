@@ -125,7 +125,7 @@ bool access_gives_way(const struct queue *queue,
 	       !commit_burst_is_turn(&queue->burst, env_now_ns(queue->env));
 }
 
-/* In the background, where commits come, a turn at a time. */
+/* While commits come, a background access is a turn long at most. */
 uint32_t access_most(const struct queue *queue,
 		     const struct queue_request *req)
 {
@@ -221,7 +221,8 @@ static struct interval *run_next(const struct queue *queue, int class)
 		       : NULL;
 }
 
-/* Where the requests of a class end that go on there one behind the other. */
+/* Where a sequence of requests of a class ends, each going on where the one
+ * before it ends. */
 static uint64_t run_end(const struct queue *queue, int class)
 {
 	struct interval *interval = run_next(queue, class);
@@ -279,7 +280,7 @@ struct queue_request *access_continued(const struct queue *queue)
 	next = due ? (int)due->class : queue_next_class(queue);
 	if (next < 0)
 		return NULL;
-	/* It may have been raised to a higher class. */
+	/* The request may have been raised to a higher class. */
 	for (class = next == queue->share.holder ? 0 : next; class <= next;
 	     class++) {
 		interval = run_next(queue, class);

@@ -22,18 +22,19 @@
 /* The time that is counted is divided by the weight and multiplied by this. */
 #define SCALE 64u
 
-/* By class, highest first. */
+/* One row a class, the highest first. */
 static const struct {
-	uint64_t begin_ns, keep_ns;	/* of its own time */
-	unsigned weight;	/* of each request that waits */
-	unsigned most;		/* so many requests count */
+	uint64_t begin_ns, keep_ns;	/* when a class's own time begins, and
+					 * how long it lasts */
+	unsigned weight;	/* weight of each request that waits */
+	unsigned most;		/* number of requests that count, at most */
 } rules[CLASS_SHARES] = {
-	{ 0, 0, 12, 8 },	/* one access each */
+	{ 0, 0, 12, 8 },	/* commits: one access each */
 	{ 0, 0, 4, 32 },
 	/* What is read ahead lies together: some tracks each time, so that
 	 * the way there and back (20 ms) is less than half of it. */
 	{ 35 * MS, 30 * MS, 14, 1 },
-	/* Nobody waits for write-back, until memory is full. */
+	/* Nobody waits for write-back until memory is full. */
 	{ 20 * MS, 10 * MS, 6, 1 },
 	{ 10 * MS, 0, 1, 1 },
 };

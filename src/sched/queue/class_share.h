@@ -16,10 +16,11 @@ struct class_share {
 	/* The head's time that each class has used, divided by its weight. */
 	uint64_t used_ns[CLASS_SHARES];
 	int holder;		/* the class that was served last */
-	uint64_t since_ns;	/* its time from here on is not counted yet */
+	uint64_t since_ns;	/* time of the holder that was not counted yet
+				 * begins here */
 };
 
-/* One more request of a class waits.  busy: the disk has something to do. */
+/* Another request of a class waits. busy: the disk has something to do. */
 void class_share_add(struct class_share *share, int class, bool busy,
 		     uint64_t now_ns);
 void class_share_remove(struct class_share *share, int class);
@@ -27,7 +28,8 @@ void class_share_remove(struct class_share *share, int class);
 /* The class that is next of those that wait; -1: none waits. */
 int class_share_next(const struct class_share *share, uint64_t now_ns);
 
-/* May the holder go on though others wait?  It need not wait itself. */
+/* May the holder go on though others wait? It need not have a request that
+ * waits. */
 bool class_share_keeps(const struct class_share *share, uint64_t now_ns);
 
 /* A class is served next. */

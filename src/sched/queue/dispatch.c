@@ -26,7 +26,8 @@
 
 #define LEAD_NS 60000u
 #define BEGUN_NS 20000u
-/* So many accesses that each go on where the last one ends, at once. */
+/* Accesses that the disk gets at once if each goes on where the one before it
+ * ends. */
 #define GOING_ON 4u
 /* A command that the disk has had for so long is one that it tries again and
  * again, and others need not wait for it.  No drive with a short queue takes so
@@ -153,7 +154,7 @@ static uint64_t patient_until_ns(const struct queue *queue)
 	uint64_t until_ns = read_stream_until_ns(&queue->streams,
 					    queue->head_sector);
 
-	/* Its last piece waits itself. */
+	/* The stream's last piece itself still waits. */
 	if (until_ns == UINT64_MAX && !queue->outstanding)
 		return 0;
 	return until_ns && may_be_patient(queue) ? until_ns : 0;
@@ -165,7 +166,7 @@ static uint64_t burst_patient_ns(const struct queue *queue)
 	uint64_t until_ns = commit_burst_until_ns(&queue->burst,
 					   env_now_ns(queue->env));
 
-	/* One that is held waits for what is to wait for it. */
+	/* A commit that is held waits for something that must go first. */
 	if (until_ns == UINT64_MAX && !queue->outstanding)
 		return 0;
 	return queue_is_background(queue) ? until_ns : 0;
@@ -294,7 +295,7 @@ uint64_t queue_room_ns(const struct queue *queue)
 	return ns > patient_ns ? ns : patient_ns;
 }
 
-/* When the first of those that failed waits again. */
+/* When the first failed request may be repeated. */
 static uint64_t repeat_ns(const struct queue *queue)
 {
 	uint64_t first_ns = UINT64_MAX;
@@ -382,7 +383,7 @@ static uint32_t arrival_in(const struct head_state *head_state, bool write,
 	return at > lbn && at < lbn + sectors ? (uint32_t)(at - lbn) : 0;
 }
 
-/* From which sector on a request is best begun, 0: from its first. */
+/* From which sector on a request is best begun; 0: from its first. */
 static uint32_t split_of(const struct queue *queue,
 			 const struct head_state *head_state,
 			 const struct queue_request *req)
@@ -436,7 +437,7 @@ static uint32_t gap_inside(const struct queue *queue,
 	geom_track_of(head_state->geom, req->disk.sector, &track);
 	if (req->disk.sectors > track.sectors / 2)
 		return 0;
-	/* Not where it may be met at its beginning. */
+	/* It must not be possible to reach its beginning in time. */
 	geom_place_of(head_state->geom, req->disk.sector, &place);
 	arrive_ns = arrival_ns(head_state, write, &place);
 	if (!service_wait_ns(mech, arrive_ns, place.start) ||
@@ -464,7 +465,8 @@ static bool enter_directly(struct queue *queue, struct queue_request *req)
 	return true;
 }
 
-/* Not before a piece, but before the beginning of one begun in its middle. */
+/* There is no gap before a piece, except before the beginning of a request that
+ * was begun in its middle. */
 static bool piece_has_gap(const struct access *access)
 {
 	const struct queue_request *req = access->disk.owner;
@@ -522,7 +524,7 @@ static struct access *reference_read(struct queue *queue)
 	if (!queue->head || reference->busy ||
 	    !head_wants_reference(queue->head, &sector))
 		return NULL;
-	/* More may be believed in than there is. */
+	/* The model may have more sectors than the disk. */
 	if (sector > most)
 		sector = most;
 	sector -= sector % sectors;

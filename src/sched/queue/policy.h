@@ -27,14 +27,15 @@ struct policy_site {
 	uint32_t sectors;
 	bool write;
 	void *owner;		/* the request */
-	uint32_t cylinder, surface;	/* of the first sector */
+	uint32_t cylinder, surface;	/* position of the first sector */
 	angle start;
 };
 
 /* What a policy may look at. */
 struct policy_view {
 	struct interval *waiting;	/* the class by sector, not empty */
-	uint64_t head_sector;	/* where the last access given ends */
+	uint64_t head_sector;	/* where the last access that the disk got
+				 * ends */
 	/* Their sites, by cylinder, and what is believed of the head; NULL:
 	 * it is not known. */
 	struct interval *sites;
@@ -46,10 +47,13 @@ struct policy_view {
 };
 
 struct policy_choice {
-	struct interval *waiting;		/* one of these two is set */
-	struct policy_site *site;	/* or none that may be chosen */
+	/* The chosen request: one of these two is set, or none if none may be
+	 * chosen. */
+	struct interval *waiting;
+	struct policy_site *site;	/* see above */
 	uint64_t cost_ns;		/* positioning; with a site */
-	uint64_t extra_ns;		/* of it, more than the shortest */
+	uint64_t extra_ns;		/* the part of it that the shortest
+					 * choice would not cost */
 };
 
 struct policy {

@@ -37,7 +37,7 @@
  * goes on, and mostly begins a transaction. */
 #define DONE_NS 3000u
 
-/* The recent mean time of an access is over so many, as a power of two. */
+/* The mean time of an access is over two to this power accesses. */
 #define ACCESS_SHIFT 4
 
 /*
@@ -205,7 +205,8 @@ bool queue_is_of_age(const struct queue *queue, const struct queue_request *req,
 	       req->waiting.due_ns + (all_ns > age_ns ? all_ns : age_ns);
 }
 
-/* Its sectors are known: waits for what it meets, or for its turn. */
+/* The sectors of the request are known: it waits for requests that overlap it,
+ * or for its turn. */
 bool queue_enter(struct queue *queue, struct queue_request *req)
 {
 	struct interval interval = {
@@ -608,7 +609,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->uncached_hint = false;
 }
 
-/* It gets its place when it is its turn. */
+/* It gets its place at its turn. */
 static void queue_leave_open(struct queue *queue, struct queue_request *req)
 {
 	req->waiting.due_ns = promised_ns(req);
@@ -685,7 +686,7 @@ void queue_ask_filler(struct queue *queue)
 	queue->idle_again_ns = 0;
 }
 
-/* One look at the disk: reap, dispatch, tell. */
+/* Looks once at the disk: takes completions, dispatches, calls done(). */
 static int queue_turn(struct queue *queue, int64_t timeout_ns)
 {
 	int n = disk_poll_ns(queue->disk, timeout_ns);

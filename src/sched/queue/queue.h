@@ -37,8 +37,9 @@
 
 /* Highest first. */
 enum queue_class {
-	QUEUE_COMMIT,		/* somebody waits for this to be durable */
-	QUEUE_READ,		/* somebody waits for this data */
+	QUEUE_COMMIT,		/* a commit: somebody waits until it is
+				 * durable */
+	QUEUE_READ,		/* somebody waits for the data */
 	QUEUE_READ_AHEAD,
 	QUEUE_WRITE_BACK,
 	QUEUE_IDLE,
@@ -82,12 +83,13 @@ struct queue_request {
 	 */
 	struct disk_request disk;
 	enum queue_class class;
-	/* Whose retries of the fault table it gets; FAULT_CALLER: none. */
+	/* Whose retries of the fault table the request gets; FAULT_CALLER:
+	 * none. */
 	enum fault_who who;
 	/* How often it has failed, for done(): set by the caller to what failed
 	 * before elsewhere. */
 	unsigned failures;
-	/* When it should be at the disk; 0: as its class says. */
+	/* When it should be at the disk; 0: its class decides. */
 	uint64_t deadline_ns;
 	/*
 	 * A read: the same bytes lie here too (first sectors; at most
@@ -103,24 +105,26 @@ struct queue_request {
 	/* The queue's. */
 	struct interval live;	/* submitted and not completed */
 	struct interval waiting;	/* ready to be chosen */
-	struct policy_site site[1 + QUEUE_COPIES]; /* likewise, if the head is
-						    * known */
+	/* its sites among those that wait, if the head is known */
+	struct policy_site site[1 + QUEUE_COPIES];
 	unsigned sites_n;
 	uint64_t waits_ns;	/* the time from which its waiting counts */
-	bool placed;		/* its place was taken */
-	bool ready;		/* in `waiting` of its class */
+	bool placed;		/* its place was chosen */
+	bool ready;		/* it is among those of its class that wait */
 	struct list link;	/* held, an access, or finished */
 	/* Of a request that goes out in pieces: the sectors given to the disk,
 	 * and the sector of the request with which it begins (its beginning
 	 * follows at the end). */
 	uint32_t issued_sectors, split_sectors;
 	bool gap_inside;	/* the filler may use the gap between parts */
-	bool suspended;		/* it waits again, with pieces left */
+	bool suspended;		/* it waits again and has pieces left */
 	bool gap_waits;		/* the filler has it; it is not submitted */
 	bool gap_last;		/* the filler must not keep it again */
 	unsigned pieces;	/* outstanding pieces */
-	bool uncached_hint;	/* not to be merged: a merged access failed */
-	uint64_t repeat_ns;	/* when it waits again after a failure */
+	bool uncached_hint;	/* it is not to be merged, because a merged
+				 * access failed */
+	uint64_t repeat_ns;	/* time at which it waits again after a failure;
+				 * 0: it has not failed */
 };
 
 struct queue_options {
@@ -134,9 +138,9 @@ struct queue_options {
 struct queue_class_stats {
 	uint64_t requests;	/* completed, without flushes */
 	uint64_t bytes;
-	uint64_t wait_ns;	/* before they began or went on, summed */
+	uint64_t wait_ns;	/* time until they began or went on, summed */
 	uint64_t max_wait_ns;
-	uint64_t service_ns;	/* from the disk to completion, summed */
+	uint64_t service_ns;	/* time from dispatch to completion, summed */
 };
 
 struct queue_stats {
@@ -145,8 +149,10 @@ struct queue_stats {
 	uint64_t merged;	/* requests that shared an access */
 	uint64_t held;		/* requests that waited for an overlap */
 	uint64_t overdue;	/* chosen because of their age */
-	uint64_t retried;	/* after a failed merged access */
-	uint64_t repeated;	/* after a failure, as the fault table says */
+	uint64_t retried;	/* single repetitions after a merged access
+				 * failed */
+	uint64_t repeated;	/* repetitions of failed requests, as the fault
+				 * table says */
 	uint64_t copies;	/* reads that took another place */
 	uint64_t split;		/* tracks begun in the middle */
 	uint64_t gaps_inside;	/* requests begun in the middle, for a gap */
@@ -215,7 +221,7 @@ struct queue_filler {
 	struct queue_request *(*idle)(void *arg,
 				      const struct head_state *head_state,
 				      uint64_t quiet_ns, uint64_t *again_ns);
-	/* Is anything wanted?  Then requests are chosen with the gap in mind
+	/* Is anything wanted? Requests are then chosen with regard to the gap
 	 * (queue_set_budget). */
 	bool (*wants)(void *arg);
 	/* A request of the foreground is over and done() about to be called:
@@ -304,7 +310,7 @@ int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
 	       void *buf);
 int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
 		const void *buf);
-/* With the retries of the fault table. */
+/* Read with the retries of the fault table. */
 int queue_read_as(struct queue *queue, enum fault_who who, uint64_t sector,
 		  uint32_t sectors, void *buf);
 int queue_write_as(struct queue *queue, enum fault_who who, uint64_t sector,

@@ -26,11 +26,12 @@
 struct access {
 	struct disk_request disk;
 	struct queue *queue;
-	struct list requests;	/* by sector; flushes in order */
+	struct list requests;	/* sorted by sector; flushes in order of
+				 * arrival */
 	struct list link;	/* among the free ones or those at the disk */
-	enum queue_class class;	/* of the (first) request */
-	bool is_piece;		/* of the one request */
-	bool followed;		/* by the head */
+	enum queue_class class;	/* class of the (first) request */
+	bool is_piece;		/* it is a piece of one request */
+	bool followed;		/* the head knows of it */
 	struct head_access at_head;
 	uint64_t writes;	/* flush: those it covers */
 	struct iovec iov[DISK_MAX_IOV];
@@ -48,8 +49,8 @@ struct reference {
 struct run_cut {
 	int class;
 	uint64_t first, end;	/* sectors: what is left of the run */
-	uint64_t due_ns;	/* of the last request that goes first; 0: no
-				 * run was cut */
+	uint64_t due_ns;	/* deadline of the last request that goes before
+				 * the run; 0: no run was cut */
 };
 
 struct queue {
@@ -62,22 +63,25 @@ struct queue {
 		/* Recent positioning beyond the shortest, and time of the
 		 * head in which it was spent. */
 		double spent_ns, of_ns;
-	} window;			/* of SPTF-SWn% */
+	} window;			/* the state of SPTF-SWn% */
 	unsigned depth;
 	struct head *head;		/* NULL: nothing is believed */
 	const struct queue_filler *filler;	/* or NULL */
 	void *filler_arg;
 	uint64_t quiet_ns;		/* last completion of the foreground */
-	uint64_t idle_again_ns;		/* when the filler is asked again */
+	uint64_t idle_again_ns;		/* time at which the filler is asked
+					 * again */
 	struct reference *reference;
 
 	struct interval *live;
 	struct interval *waiting[QUEUE_CLASSES];
-	struct interval *sites[QUEUE_CLASSES];	/* of these, by cylinder */
+	struct interval *sites[QUEUE_CLASSES];	/* sites of those that wait, by
+						 * cylinder */
 	struct list unplaced[QUEUE_CLASSES];	/* writes without an address */
-	struct list held;	/* in order of submission */
+	struct list held;	/* requests that wait for an overlap, in order
+				 * of submission */
 	struct list repeats;	/* failed, and are to wait again later */
-	struct list flushes;	/* not yet with the disk */
+	struct list flushes;	/* flushes that the disk has not been given */
 	struct list finished;	/* done() not yet called */
 	struct list free_accesses;
 	struct list given;	/* accesses at the disk, in that order */
@@ -85,10 +89,10 @@ struct queue {
 	struct access *parked;	/* goes next, behind what fills the gap */
 	unsigned gaps;		/* requests that went before `parked` */
 	uint64_t access_ns;	/* recent mean time of an access */
-	uint64_t access_end_ns;	/* when the last access was over */
-	uint64_t order;		/* of the last submitted */
+	uint64_t access_end_ns;	/* when the last access ended */
+	uint64_t order;		/* number of the last request */
 	uint64_t head_sector;	/* where the last access ends */
-	struct access *last;	/* that one, while it is outstanding */
+	struct access *last;	/* that access, while it is outstanding */
 	struct read_streams streams;
 	struct commit_burst burst;
 	struct class_share share;
@@ -96,7 +100,8 @@ struct queue {
 	struct run_cut cut;
 	uint64_t arrived_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
-	int flush_rc;		/* of the first flush that failed; 0: none */
+	int flush_rc;		/* result of the first flush that failed; 0:
+				 * none has */
 	unsigned outstanding;
 	bool was_placed;	/* the last choice was a range write */
 	int gone;		/* what disk_poll failed with */
@@ -113,7 +118,7 @@ bool queue_must_hold(struct queue *queue, const struct queue_request *req);
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
 void queue_wait(struct queue *queue, struct queue_request *req);
-/* In how much time a request of a class should be over. */
+/* Time in which a request of a class should be done. */
 uint64_t queue_promised_ns(int class);
 /* Has a request that waits come to its own deadline, or to the age from which
  * on it goes first? */
@@ -124,7 +129,7 @@ void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);
 void queue_commit_over(struct queue *queue, uint64_t now_ns);
 void queue_release_held(struct queue *queue);
-/* Those whose pause after a failure is over wait again. */
+/* Lets requests wait again whose pause after a failure is over. */
 void queue_release_repeats(struct queue *queue);
 void queue_access_done(struct disk_request *disk);
 
@@ -182,7 +187,7 @@ bool queue_is_urgent(const struct queue *queue,
 		     const struct queue_request *req);
 /* The class that is next by its share of the head; -1: none waits. */
 int queue_next_class(const struct queue *queue);
-/* Is it only the background that waits? */
+/* Does only background work wait? */
 bool queue_is_background(const struct queue *queue);
 
 /* ---- dispatch.c ---- */
@@ -193,10 +198,10 @@ bool queue_reads_only(const struct queue *queue);
 /* Gives the disk what it may have now. */
 void queue_dispatch(struct queue *queue);
 
-/* When what is given to the disk now begins, as far as is known. */
+/* When an access that is dispatched now would begin, as far as is known. */
 uint64_t queue_begin_ns(const struct queue *queue);
 
-/* When the disk may be given another access: UINT64_MAX, not before one
+/* When the disk may get another access; UINT64_MAX: not before one
  * completes. */
 uint64_t queue_room_ns(const struct queue *queue);
 

@@ -21,15 +21,15 @@
 
 #include "base/list.h"
 
-/* So many tracks are looked through for one with a place. */
+/* Tracks that are searched for one place, at most, for each option. */
 #define TRACKS_AN_OPTION 64u
 
 struct range_option {
 	struct geom_track track;
-	uint64_t first, end;	/* of it within the query */
+	uint64_t first, end;	/* the part of it that the query allows */
 	uint64_t ready_ns;
 	uint64_t extra_ns;
-	uint64_t bound_ns;	/* from now, with the extra */
+	uint64_t bound_ns;	/* time from now, with what the owner adds */
 };
 
 struct range_search {
@@ -229,7 +229,7 @@ static uint64_t track_of_head(const struct range_search *s, uint64_t low,
 	return low;
 }
 
-/* Behind a track that is full, to the next one with a place; false: there is
+/* Goes from a full track on to the next one with a place; false: there is
  * none. */
 static bool track_after(const struct range_search *s, uint64_t from,
 			uint64_t end, struct geom_track *track)
@@ -260,8 +260,8 @@ static void options_from(struct range_search *s, uint64_t first, uint64_t end)
 	}
 }
 
-/* From the head outwards: so many options behind it, and as many before it
- * among twice so many tracks; if these are full, the first ones. */
+/* Looks around the head: at so many tracks behind it with a place, and as many
+ * before it. If all are full, at the first tracks with a place. */
 static void options_around(struct range_search *s, const struct range *r,
 			   uint64_t first, uint64_t last)
 {

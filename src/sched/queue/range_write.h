@@ -105,7 +105,7 @@ uint64_t range_cost_ns(const struct head_state *head_state,
 /* ---- Outstanding writes with overlapping ranges ---- */
 
 struct range_claims {
-	struct rangeset taken;	/* all claimed places */
+	struct rangeset taken;	/* places that are claimed */
 	struct rangeset over;	/* claimed, and completed since the barrier */
 	struct rangeset old;	/* claimed before the barrier, outstanding */
 };

@@ -18,8 +18,8 @@
 /* What lies so little ahead of a read is of its stream, or is reached with it
  * in some tens of milliseconds: 8 MiB. */
 #define AHEAD_SECTORS 16384u
-/* With so much time left a request waits for the end of a run of its class:
- * that and what else is urgent take as long. */
+/* A request with this much time left still waits for the end of a run of its
+ * class, which with other urgent requests takes as long. */
 #define URGENT_NS 70000000u
 /* The most urgent request and those that are due within this time after it are
  * served in the order of the policy: a few accesses. */
@@ -156,7 +156,8 @@ static void window_follow(struct queue *queue,
 	queue->stats.window_percent = queue->window.percent;
 }
 
-/* Not from the middle of a run, when it is read where it was written. */
+/* A run of requests that follow each other is begun with its first one, unless
+ * the candidate is read from a copy. */
 static void candidate_widen(struct queue *queue, struct candidate *candidate)
 {
 	if (candidate->sector != candidate->req->disk.sector)
@@ -165,8 +166,8 @@ static void candidate_widen(struct queue *queue, struct candidate *candidate)
 	candidate->sector = candidate->req->disk.sector;
 }
 
-/* By the policy, among those that the limits of the view leave; the candidate
- * stays as it is if there are none. */
+/* Chooses by the policy among the requests within the view's limits; if there
+ * are none the candidate stays. */
 static void choose_limited(struct queue *queue, int class,
 			   const struct head_state *head_state,
 			   struct policy_view view, struct candidate *candidate)
@@ -244,7 +245,7 @@ static void choose_in_class(struct queue *queue, int class,
 		choose_by_policy(queue, class, head_state, candidate);
 	if (!candidate->req || known)
 		place_best(queue, class, head_state, candidate);
-	/* Its places may all have failed. */
+	/* All its places may have failed. */
 	if (!candidate->req && queue->waiting[class])
 		choose_by_policy(queue, class, head_state, candidate);
 }
