@@ -46,7 +46,7 @@
 /* Boundaries checked when a run goes on; one in FIT_WRONG may be wrong. */
 #define FIT_CHECKS 48u
 #define FIT_WRONG 8u
-/* Of boundaries by SCSI translation, one in this many may be wrong. */
+/* One in this many boundaries that SCSI translation gives may be wrong. */
 #define TRANSLATED_WRONG 10u
 #define SURE_PPM PROFILE_CERTAIN_PPM
 /* Sigma of a refined period, in millionths. */
@@ -60,7 +60,7 @@ struct progress {
 	uint64_t since_ns;
 };
 
-/* Of lines, one in so much time. */
+/* A line of progress is printed once in this time. */
 #define LINE_NS UINT64_C(5000000000)
 
 static void progress_say(const struct progress *p, double done)
@@ -192,7 +192,7 @@ static int map_keep(struct mapping *m)
 	    (p->part[PROFILE_SEEK].method == PROFILE_TRACE && geom_known(geom)))
 		forget_seeks(p);
 	found(p, PROFILE_SURFACES, PROFILE_NONE, 0);
-	/* After a short one what was measured first is better. */
+	/* If the second run was short, what was measured first is better. */
 	if (run->map.period_ns > 0 && run->map.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(run->map.period_ns * 1e3 + 0.5);
 	if (geom_known(geom)) {
@@ -214,7 +214,8 @@ static int map_progress(const struct map_progress *progress, void *arg)
 	if (progress->total_sectors)
 		progress_say(&m->progress, (double)progress->done_sectors /
 					   (double)progress->total_sectors);
-	/* Not often: it takes time, and the drive waits. */
+	/* The state is saved seldom, because that takes time in which the drive
+	 * waits. */
 	if (now_ns - m->saved_ns > SAVE_NS)
 		return map_keep(m);
 	return 0;
@@ -375,7 +376,7 @@ static int run_heads(void *arg)
 	struct geom *geom;
 	int err;
 
-	/* Of a few places it would be a guess, and cylinders there are none. */
+	/* A few places would give no more than a guess, and no cylinders. */
 	if (run->quick)
 		return 0;
 	err = heads_measure(run->prober, p->mech.period_ps, HEADS_NS, p->geom,
@@ -412,7 +413,7 @@ static bool has_actuators(const struct geom *geom)
 	return last.surface >= SCSI_MAP_SURFACES;
 }
 
-/* Where the tracks that the drive has told of lie under the head. */
+/* Measures the angles of the tracks that the drive has told of. */
 static int run_angles(void *arg)
 {
 	struct extract_run *run = arg;
@@ -448,7 +449,7 @@ static int run_angles(void *arg)
 	return trim(run);
 }
 
-/* The same of tracks found by timing, those that were looked at. */
+/* The same for those tracks found by timing that were looked at. */
 static int run_trim(void *arg)
 {
 	struct extract_run *run = arg;
@@ -604,7 +605,7 @@ static int verify_all(struct extract_run *run)
 	return err;
 }
 
-/* One of a few may have been an angle, or late each time. */
+/* Of a few places one may be wrong by an angle, or late each time. */
 static bool too_many_are_wrong(const struct verify *v)
 {
 	return v->wrong > 1 + v->right / 100;
@@ -665,7 +666,7 @@ static int run_verify(void *arg)
 
 /* ---- All of it ---- */
 
-/* Is what is known that of this drive? */
+/* Is the profile that of this drive? */
 static bool is_same(const struct profile *p, const struct disk_limits *limits,
 		    const struct identity *id)
 {
@@ -702,7 +703,7 @@ static int make_profile(struct extract_run *run)
 	return 0;
 }
 
-/* A drive that does not say who it is may be another of that size; or it is the
+/* A drive without a serial number may be another one of the same size, or the
  * same one, formatted anew. */
 static int check_state(struct extract_run *run)
 {
@@ -757,7 +758,7 @@ static void run_begin(void *arg, const char *name)
 	progress_say(&progress, 0);
 }
 
-/* Also what an interrupted stage has found is written down. */
+/* What an interrupted stage has found is written down as well. */
 static void run_end(void *arg)
 {
 	struct extract_run *run = arg;

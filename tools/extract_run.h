@@ -49,8 +49,8 @@ struct extract_run {
 					 * device is opened */
 	bool quick, scratch;
 	enum extract_progress progress;
-	uint64_t said_ns;		      /* when progress was reported
-					       * last */
+	uint64_t said_ns;		      /* when progress was last
+					       * printed */
 	const volatile sig_atomic_t *stopped; /* set by a signal; NULL: never */
 
 	/* Set by extract_run: */

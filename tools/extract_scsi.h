@@ -9,10 +9,11 @@
 #include "tools/extract_state.h"
 
 struct extract_scsi {
-	const char *path;		/* of the drive */
-	struct scsi_port *port;		/* to it; NULL: the path is opened */
+	const char *path;		/* path of the drive */
+	struct scsi_port *port;		/* port to the drive; NULL: the path is
+					 * opened */
 	struct extract_state *state;
-	/* As in scsi_map.h. */
+	/* called as scsi_map.h says */
 	bool (*progress)(void *arg, uint64_t done, uint64_t blocks);
 	/* Now and then: the state should be written. */
 	void (*save)(void *arg);

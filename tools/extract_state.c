@@ -89,7 +89,8 @@ int extract_state_read(const char *path, struct extract_state *state)
 	*state = (struct extract_state){ 0 };
 	if (fd < 0)
 		return -errno;
-	/* It says what is to be written where: only our own. */
+	/* The state says what is to be written where, so only a file of our own
+	 * counts. */
 	if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & 022)) {
 		msg_error("%s: written by somebody else, not used", path);
 		close(fd);

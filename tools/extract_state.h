@@ -22,7 +22,7 @@ struct extract_state {
 	size_t translations_bytes;
 };
 
-/* Where it is by default for a device; owned by the caller. */
+/* The default path of the state of a device; the caller frees it. */
 char *extract_state_path(const struct identity *identity);
 
 /* -ENOENT: there is none.  -EPERM: others could have written it.  -EUCLEAN:

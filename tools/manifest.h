@@ -23,7 +23,8 @@ enum manifest_verdict {
 	MANIFEST_SAME,
 	MANIFEST_NEW,		/* the manifest does not have it */
 	MANIFEST_CHANGED,	/* it was written to after the scan had begun */
-	MANIFEST_ROTTED,	/* it is another one, and nobody wrote to it */
+	MANIFEST_ROTTED,	/* it has another digest, though nobody wrote to
+				 * it */
 };
 
 /* What of a file that was last written to at `seconds`?  Each is asked for

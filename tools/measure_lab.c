@@ -46,7 +46,7 @@ static int drive_spec(const char *name, struct spec **spec)
 	return err;
 }
 
-/* By how much a time is off, in microseconds. */
+/* How far a measured time is off, in microseconds. */
 static double off_us(uint64_t seems_ns, uint64_t is_ns)
 {
 	return ((double)seems_ns - (double)is_ns) / 1e3;

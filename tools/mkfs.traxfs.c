@@ -288,7 +288,7 @@ struct report {
 	uint64_t tracks;
 	double known;			/* share of the disk */
 	uint32_t log_tracks, node_tracks;
-	uint32_t track_bytes;		/* of a pseudo-track */
+	uint32_t track_bytes;		/* length of a pseudo-track */
 };
 
 static void make_report(const struct arguments *a,

@@ -18,7 +18,7 @@
 #define MOST_DOTS 1500u
 #define DOTS 1200u
 
-/* One panel of the picture: its place, and the values at its edges. */
+/* One panel of the picture: where it is, and the values at its edges. */
 struct panel {
 	FILE *f;
 	double left, top;

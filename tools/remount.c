@@ -74,7 +74,7 @@ int remount(const char *mountpoint, const struct mount_settings *settings,
 		}
 		if (!rc)
 			rc = daemon_remount(mountpoint, list);
-		/* Not done: it stays as it was. */
+		/* The remount has failed: the mount stays as it was. */
 		if (rc && !was_read_only)
 			kernel_remount(mountpoint, flags & ~MS_RDONLY);
 		return rc;

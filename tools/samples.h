@@ -27,7 +27,7 @@ extern const char *const sample_names[SAMPLE_CLASSES];
 int sample_take(const char *mountpoint, struct sample *sample);
 void sample_drop(struct sample *sample);
 
-/* What of a class came between two samples. */
+/* What requests of a class did between two samples. */
 struct class_sample sample_between(const struct sample *before,
 				   const struct sample *after, unsigned class);
 

@@ -36,7 +36,7 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-/* Is that the whole of a traxfs on this device? */
+/* Is this a mount of the root of a traxfs on this device? */
 static bool fits(const struct line *line, const char *device)
 {
 	char *after = strstr(line->rest, " - "), *type = NULL, *source = NULL;
@@ -53,7 +53,7 @@ static bool fits(const struct line *line, const char *device)
 	return found;
 }
 
-/* Where it is mounted; caller frees.  NULL: nowhere. */
+/* Finds where it is mounted; the caller frees the path. NULL: nowhere. */
 static char *find(const char *device)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");

@@ -57,7 +57,7 @@ int server_start_tasks(struct server *s)
 		rc = refine_open(s->fs, &s->refine);
 	if (!rc)
 		rc = file_scans_open(s->fs, &s->scans);
-	/* Where nothing turns, nothing is gained by a better place. */
+	/* Without rotation a better place gains nothing. */
 	if (!rc && set->moves && s->disk->limits.rotational)
 		rc = moves_open(s->fs, &s->moves);
 	if (s->moves)
@@ -82,7 +82,8 @@ static void stop_tasks(struct server *s)
 /* What is changed while nobody has the file system open. */
 struct closed_change {
 	bool read_only;		/* how it is opened again */
-	struct fs_grown *grown;	/* it grows; NULL: it does not */
+	struct fs_grown *grown;	/* the new size, while it grows; NULL: it does
+				 * not grow */
 };
 
 static int change_closed(struct server *s, const struct closed_change *change)

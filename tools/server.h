@@ -15,7 +15,8 @@ struct server {
 				   given */
 	const char *mountpoint;
 	struct mount_settings settings;
-	struct fs_options options;	/* of the file system, but for ro */
+	struct fs_options options;	/* options of the file system, except
+					 * `ro` */
 	int loop_fd;		/* keeps the loop device; -1: there is none */
 	char loop[64];
 	bool block_device;

@@ -14,14 +14,14 @@
 #include "tools/traxctl.h"
 
 #define MANY 0xffffu		/* operands */
-#define HELP_KEY '?'		/* as argp's own */
+#define HELP_KEY '?'		/* the same as argp's own key */
 #define USAGE_KEY 'u'
 #define VERSION_KEY 'V'
 
 struct command {
 	const char *name;
 	const char *operands;
-	const char *help;	/* one line */
+	const char *help;	/* help in one line */
 	const char *takes;	/* keys of its options */
 	unsigned least, most;	/* operands */
 	int (*run)(const struct arguments *a);
@@ -258,7 +258,8 @@ static void take_operand(struct arguments *a, char *arg,
 	a->paths[a->paths_n++] = arg;
 }
 
-/* All has been seen: does the command take it? */
+/* Called when all arguments are known: does the command take the options that
+ * were given? */
 static void check_use(const struct arguments *a)
 {
 	const struct command *c = a->command;

@@ -74,9 +74,10 @@ int run_errors(const struct arguments *a);
 int run_replicas(const struct arguments *a);
 int run_replicate(const struct arguments *a);
 int run_heat(const struct arguments *a);
-/* All of trax.heat; the caller gives it up.  NULL: errno. */
+/* Reads all of trax.heat; the caller frees it with json_decref. NULL: errno
+ * says why. */
 json_t *read_heat(const char *path);
-/* Where the disk was used over time, as a picture. */
+/* Draws where the disk was used over time. */
 void heat_svg(FILE *f, json_t *heat);
 
 /* traxctl_model.c */

@@ -17,7 +17,7 @@
 
 #define BUSY_TRIES 600
 #define BUSY_US 100000
-/* Of the picture. */
+/* width of the picture */
 #define WIDTH 1000
 #define HEIGHT 600
 #define LEFT 80
@@ -102,7 +102,7 @@ static int drop_replicas(const struct arguments *a)
 	return code;
 }
 
-/* One line for each copy. */
+/* Makes one line of each copy. */
 static json_t *flat_copies(json_t *array)
 {
 	json_t *flat = json_array(), *e, *copy;
@@ -122,7 +122,7 @@ static json_t *flat_copies(json_t *array)
 	return flat;
 }
 
-/* All of a file's, page by page. */
+/* Reads all copies of a file, page by page. */
 static json_t *read_copies(const char *path)
 {
 	json_t *all = json_array(), *page, *last;
@@ -152,7 +152,7 @@ static json_t *read_copies(const char *path)
 	return all;
 }
 
-/* Of the mount as a whole. */
+/* Prints the counts of the mount as a whole. */
 static int print_counts(json_t *json)
 {
 	double reads = fact_number(json, "reads_offered");
@@ -237,7 +237,7 @@ static int batch_send(struct batch *batch)
 	return rc;
 }
 
-/* All files below these, in order of name. */
+/* Compares names, so that files come in order of name. */
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
 	return strcmp((*a)->fts_name, (*b)->fts_name);
@@ -285,7 +285,7 @@ static int batch_walk(struct batch *batch, char **paths)
 	return rc;
 }
 
-/* Where the file that is to be near begins. */
+/* The LBN at which the file begins that copies shall be near. */
 static uint64_t lbn_of(const char *path)
 {
 	json_t *extents = read_json(path, "trax.extents");
@@ -324,7 +324,7 @@ int run_replicate(const struct arguments *a)
 
 /* ---- heat ---- */
 
-/* All pages: the first one's regions, everybody's trace. */
+/* Reads all pages: the regions of the first one, and the trace of all. */
 json_t *read_heat(const char *path)
 {
 	json_t *all = read_json(path, "trax.heat"), *page;
@@ -352,11 +352,11 @@ static double at(json_t *point, unsigned i)
 	return json_number_value(json_array_get(point, i));
 }
 
-/* FS2, figures 1 and 9: LBN over time, copies in another colour; what was
- * before the first copy was read on the left, what came then on the right. */
+/* FS2, figures 1 and 9: LBN over time, with copies in another colour. Reads
+ * before the first copy was made are on the left, later ones on the right. */
 struct panel {
 	const char *name;
-	size_t begin, end;	/* of the trace */
+	size_t begin, end;	/* range of the trace */
 	int left, width;
 };
 
@@ -376,7 +376,8 @@ static unsigned kind_of(json_t *point)
 	return (unsigned)at(point, 2) % KINDS;
 }
 
-/* One panel where there is nothing before, or behind. */
+/* There is one panel if there is nothing before the first copy, or nothing
+ * after it. */
 static unsigned panels_of(json_t *trace, struct panel *panels)
 {
 	size_t n = json_array_size(trace), first = 0;

@@ -55,7 +55,7 @@ static void renew_loop(const char *mountpoint)
 	if (strncmp(device, "/dev/loop", 9))
 		return;
 	fd = open(device, O_RDONLY | O_CLOEXEC);
-	/* Where that fails it stays as large as it was. */
+	/* If this fails the loop device stays as large as it was. */
 	if (fd >= 0 && ioctl(fd, LOOP_SET_CAPACITY, 0))
 		fprintf(stderr, "traxctl: %s: its new size: %s\n", device,
 			strerror(errno));

@@ -25,8 +25,8 @@ static const char *const attributes[] = {
 
 static const struct metric {
 	enum source source;
-	const char *path;	/* in the attribute's object */
-	const char *name;	/* behind "traxfs_" */
+	const char *path;	/* path in the attribute's object */
+	const char *name;	/* name behind "traxfs_" */
 	enum kind kind;
 	double unit;		/* the value is multiplied by it */
 	const char *help;
@@ -75,7 +75,7 @@ static const struct metric {
 };
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
-/* The same five counts for each class of requests to the disk. */
+/* Each class of requests to the disk has the same five counts. */
 static const char *const classes[] = {
 	"commit", "read", "read_ahead", "write_back", "idle",
 };

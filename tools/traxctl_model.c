@@ -9,7 +9,7 @@
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 
-#define BINS 64			/* of errors, each a 64th of a turn */
+#define BINS 64			/* bins of errors, each 1/64 of a turn wide */
 
 static void print_name(json_t *model, const char *what, const char *path)
 {

@@ -17,11 +17,12 @@
 #include "tools/samples.h"
 #include "tools/traxctl.h"
 
-/* Of the picture of the platter. */
+/* size of the picture of the platter */
 #define PLATTER 360
 #define OUTER 170.0
 #define INNER 60.0
-#define BAR 620.0		/* of the time by class, in pixels */
+#define BAR 620.0		/* width of the bar of time by class, in
+				 * pixels */
 
 static const char *const colours[SAMPLE_CLASSES] = {
 	"#b03060", "#1f4e9c", "#7aa6e0", "#d2691e", "#909090",
@@ -46,7 +47,8 @@ static const char head[] =
 	"flex-wrap:wrap}svg{max-width:100%;height:auto}\n"
 	"</style></head><body>\n";
 
-/* Text that came from a disk or a user. */
+/* Prints text that comes from a disk or a user, with what HTML needs
+ * escaped. */
 static void put_text(FILE *f, const char *text)
 {
 	char *tame = strdup(text);

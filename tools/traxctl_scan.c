@@ -18,7 +18,7 @@
 #include "tools/verity.h"
 
 struct sink {
-	/* One record; 0 or a negative errno. */
+	/* Takes one record; 0 or a negative errno. */
 	int (*take)(struct sink *sink, const struct trax_record *record);
 	FILE *out;
 	const char *pattern;
@@ -84,7 +84,7 @@ static void compare(struct sink *sink, const struct trax_record *r,
 	enum manifest_verdict verdict;
 	struct stat st;
 
-	/* It may have been written to since it was found. */
+	/* The file may have been written to since it was found. */
 	if (lstat(r->path, &st))
 		st = *r->stat;
 	verdict = manifest_judge(sink->manifest, r->path, digest,
@@ -134,7 +134,7 @@ static int take_sum(struct sink *sink, const struct trax_record *r)
 
 /* ---- search ---- */
 
-/* What of a file is kept from one record to the next: its last bytes. */
+/* The last bytes of a file, which are kept from one record to the next. */
 struct tail {
 	bool found;
 	uint64_t end;

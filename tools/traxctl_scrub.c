@@ -12,7 +12,8 @@
 
 #define ATTRIBUTE "trax.scrub"
 #define WAIT_US 500000		/* between two looks at a running scrub */
-#define LINE_LOOKS 10u		/* to a line, where there is no terminal */
+#define LINE_LOOKS 10u		/* looks for each line that is printed, where
+				 * there is no terminal */
 
 /* How far a pass is, with its rate and what is left of it. */
 static void print_progress(json_t *status)

@@ -80,7 +80,7 @@ static void draw_heat(json_t *heat, char *line, unsigned n)
 	}
 }
 
-/* Where the head has been since the frame before. */
+/* Draws where the head was since the last frame. */
 static void draw_accesses(json_t *heat, double since_ms, char *line,
 			  unsigned n)
 {

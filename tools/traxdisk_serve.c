@@ -120,7 +120,8 @@ static uint32_t clip(const struct server *s, uint64_t offset, uint32_t bytes)
 					   bytes;
 }
 
-/* All of it, or -errno.  An image that ends early reads as zeros. */
+/* Reads all of it, or returns -errno. An image that ends early reads as
+ * zeros. */
 static int image_read(int fd, char *buf, uint32_t bytes, uint64_t offset)
 {
 	while (bytes) {
@@ -299,7 +300,7 @@ static void stats_head(FILE *f, const struct drive_times *t)
 		t->energy_j);
 }
 
-/* All there is to say, as text; NULL: out of memory. */
+/* Everything there is to say, as text; NULL: out of memory. */
 static char *stats_text(struct server *s)
 {
 	struct emul_stats st;
@@ -537,7 +538,7 @@ static void woken(int signal)
 	(void)signal;
 }
 
-/* The other receiver sleeps in read(2) when this one was told to end. */
+/* The other receiver sleeps in read(2) while this one is told to end. */
 static void end_receiver(pthread_t thread)
 {
 	struct timespec moment = { .tv_nsec = 1000000 };

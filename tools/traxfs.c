@@ -45,7 +45,7 @@
 enum exit_code {
 	EXIT_USAGE = 1,
 	EXIT_SYSTEM = 2,
-	EXIT_FOREIGN = 3,	/* not a traxfs */
+	EXIT_FOREIGN = 3,	/* the device holds no traxfs */
 	EXIT_DAMAGED = 4,
 	EXIT_BUSY = 5,
 	EXIT_TOO_SMALL = 6,
@@ -59,7 +59,7 @@ struct arguments {
 	char *device;
 	char *mountpoint;
 	struct mount_settings settings;
-	char *list;		/* all options, as they were given */
+	char *list;		/* all options as they were given */
 	bool foreground;
 	bool debug;
 	bool again;
@@ -214,8 +214,8 @@ static int reopen(struct server *s)
 	return rc;
 }
 
-/* Does the profile in the file system fit the drive?  What can't be told is
- * taken as no. */
+/* Does the profile in the file system contradict the drive? If that can't be
+ * found out it counts as contradicted. */
 static bool doubt_profile(struct server *s, struct fit *fit)
 {
 	struct prober *prober;
@@ -301,7 +301,8 @@ static int open_fs(struct server *s)
 	return rc;
 }
 
-/* One track while the one before it is being read; the outermost is longest. */
+/* Two tracks: one is read while the other one is used; the outermost tracks are
+ * the longest. */
 static unsigned readahead_bytes(const struct fs *fs)
 {
 	struct geom_track track;
@@ -434,7 +435,7 @@ static int start(struct server *s)
 	} else if (!rc) {
 		rc = open_fs(s);
 	}
-	/* From here on there is a mount to be taken away in an orderly way. */
+	/* From here on there is a mount that has to be taken away in order. */
 	if (!rc && prctl(PR_SET_PDEATHSIG, 0))
 		rc = -errno;
 	if (!rc)
@@ -450,7 +451,8 @@ static int start(struct server *s)
 	return rc ? rc : server_start_tasks(s);
 }
 
-/* The disk is done with before the kernel is told that all is over. */
+/* Ends what the disk still does before the kernel is told that everything is
+ * over. */
 static int finish(struct server *s)
 {
 	bool attached = !s->session || session_attached(s->session);
@@ -468,7 +470,7 @@ static int finish(struct server *s)
 	file_scans_close(s->scans);
 	scrub_close(s->scrub);
 	if (s->fs) {
-		/* It may have been changed. */
+		/* A user may have changed it. */
 		memcpy(s->uuid, fs_super(s->fs)->shown_uuid, sizeof(s->uuid));
 		rc = fs_close(s->fs);
 	}
@@ -500,7 +502,7 @@ static void to_both(enum msg_level level, const char *line, void *arg)
 		fprintf(stderr, "traxfs: %s\n", line);
 }
 
-/* As the kernel limits what it prints. */
+/* The kernel limits its own messages in the same way. */
 #define LINES_OF_A_KIND 10u
 #define LINES_SECONDS 5u
 

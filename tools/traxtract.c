@@ -281,7 +281,8 @@ struct outcome {
 	const char *verdict;	/* NULL: none */
 	uint64_t reads;
 	struct verify verify;
-	json_t *parts;		/* of the profile; NULL: there is none */
+	json_t *parts;		/* the parts of the profile; NULL: there are
+				 * none */
 };
 
 static json_t *parts_of(const struct profile *p)
@@ -372,7 +373,7 @@ static bool is_gone(const char *device)
 	       err == ENOTCONN;
 }
 
-/* With the settings changed, and back. */
+/* Measures with the drive's settings changed, and restores them. */
 static enum extract_end measure_set(const struct arguments *a,
 				    struct extract_run *run)
 {

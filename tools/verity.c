@@ -26,10 +26,11 @@ struct descriptor {
 _Static_assert(sizeof(struct descriptor) == 256, "descriptor");
 
 struct verity {
-	uint64_t blocks, room;	/* of hash */
+	uint64_t blocks, room;	/* number of hashes, and how many there is room
+				 * for */
 	EVP_MD_CTX *context;
 	int failed;
-	digest zero;		/* of a block of zeros */
+	digest zero;		/* digest of a block of zeros */
 	digest *hash;
 };
 

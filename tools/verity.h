@@ -13,7 +13,8 @@
 
 struct verity;
 
-/* Of a file in which nothing but zeros was seen yet.  NULL: no memory. */
+/* Begins the digest of a file; until now it has nothing but zeros. NULL: out of
+ * memory. */
 struct verity *verity_new(void);
 void verity_free(struct verity *verity);
 
@@ -22,8 +23,8 @@ void verity_free(struct verity *verity);
 int verity_add(struct verity *verity, uint64_t offset, const void *data,
 	       uint64_t bytes);
 
-/* The digest, when the file has so many bytes.  -EIO: the library failed;
- * -EINVAL: there was more; -ENOMEM. */
+/* Gives the digest if the file has this many bytes. -EIO: the library failed;
+ * -EINVAL: there were more; -ENOMEM. */
 int verity_end(struct verity *verity, uint64_t size,
 	       uint8_t digest[VERITY_DIGEST_BYTES]);
 
