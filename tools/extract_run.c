@@ -703,8 +703,7 @@ static int make_profile(struct extract_run *run)
 	return 0;
 }
 
-/* A drive without a serial number may be another one of the same size, or the
- * same one, formatted anew. */
+/* Without a serial number the drive may be another one, or formatted anew. */
 static int check_state(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;

@@ -454,7 +454,7 @@ START_TEST(test_other_places)
 }
 END_TEST
 
-START_TEST(test_cut)
+START_TEST(an_extent_ends_with_its_track_or_is_whole_tracks)
 {
 	struct bench bench;
 	struct geom_track t, u;
@@ -493,7 +493,7 @@ int main(void)
 	tcase_add_test(tcase, test_node_track_on_a_full_disk);
 	tcase_add_test(tcase, test_misfits_are_passed_over);
 	tcase_add_test(tcase, test_other_places);
-	tcase_add_test(tcase, test_cut);
+	tcase_add_test(tcase, an_extent_ends_with_its_track_or_is_whole_tracks);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -173,7 +173,7 @@ START_TEST(rangeset_is_a_bitmap)
 }
 END_TEST
 
-START_TEST(rangeset_refuses)
+START_TEST(rangeset_refuses_empty_and_wrapping_ranges)
 {
 	struct rangeset set;
 	struct range r;
@@ -346,7 +346,7 @@ int main(void)
 			    sizeof(escaped) / sizeof(escaped[0]));
 	suite_add_tcase(suite, services);
 	tcase_add_loop_test(containers, rangeset_is_a_bitmap, 0, 8);
-	tcase_add_test(containers, rangeset_refuses);
+	tcase_add_test(containers, rangeset_refuses_empty_and_wrapping_ranges);
 	tcase_add_test(containers, rangeset_takes_many);
 	tcase_add_test(containers, map_is_an_array);
 	tcase_add_test(containers, map_walks_in_order);

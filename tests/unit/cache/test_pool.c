@@ -12,7 +12,7 @@
 #include "cache/pool.h"
 #include "tests/rig/test.h"
 
-START_TEST(test_pool)
+START_TEST(a_pool_gives_each_buffer_once)
 {
 	void *buf[7];
 	struct pool *pool;
@@ -37,7 +37,7 @@ START_TEST(test_pool)
 }
 END_TEST
 
-START_TEST(test_references)
+START_TEST(a_shared_buffer_is_free_after_its_last_put)
 {
 	struct pool *pool;
 	void *buf;
@@ -83,7 +83,7 @@ START_TEST(test_used_after_free)
 }
 END_TEST
 
-START_TEST(test_budget)
+START_TEST(a_budget_is_divided_without_rest)
 {
 	struct pool_budget b;
 
@@ -125,7 +125,7 @@ static void remove_tree(const char *root)
 	ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(test_limit)
+START_TEST(the_tightest_cgroup_limit_counts)
 {
 	char root[] = "/tmp/test_pool-XXXXXX";
 
@@ -158,12 +158,12 @@ int main(void)
 	Suite *suite = suite_create("pool");
 	TCase *tc = tcase_create("pool");
 
-	tcase_add_test(tc, test_pool);
-	tcase_add_test(tc, test_references);
+	tcase_add_test(tc, a_pool_gives_each_buffer_once);
+	tcase_add_test(tc, a_shared_buffer_is_free_after_its_last_put);
 	tcase_add_test_raise_signal(tc, test_given_back_twice, SIGABRT);
 	tcase_add_test_raise_signal(tc, test_used_after_free, SIGABRT);
-	tcase_add_test(tc, test_budget);
-	tcase_add_test(tc, test_limit);
+	tcase_add_test(tc, a_budget_is_divided_without_rest);
+	tcase_add_test(tc, the_tightest_cgroup_limit_counts);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -87,7 +87,7 @@ static void expect_whole(struct lab *lab, const char *what, uint64_t victim)
 	lab_store(lab);
 }
 
-START_TEST(test_empty)
+START_TEST(an_empty_file_system_is_whole)
 {
 	struct check_result result;
 	struct seen seen;
@@ -102,7 +102,7 @@ START_TEST(test_empty)
 }
 END_TEST
 
-START_TEST(test_clean)
+START_TEST(a_repair_of_what_is_whole_changes_nothing)
 {
 	struct check_result result;
 	struct seen seen;
@@ -122,7 +122,7 @@ START_TEST(test_clean)
 }
 END_TEST
 
-START_TEST(test_damage)
+START_TEST(each_damage_is_found_and_repaired)
 {
 	const struct damage *damage = &damages[_i];
 	const struct check_problem *row = &check_problems[damage->problem];
@@ -159,7 +159,7 @@ START_TEST(test_damage)
 END_TEST
 
 /* Inodes that problems name are told by path, as far as there is one. */
-START_TEST(test_paths)
+START_TEST(inodes_that_problems_name_are_told_by_path)
 {
 	struct check_result result;
 	char text[4096] = "";
@@ -224,7 +224,7 @@ static struct media *damaged_content(const struct damage *damage)
 	return content;
 }
 
-START_TEST(test_cut)
+START_TEST(a_repair_that_is_cut_can_be_done_again)
 {
 	const struct damage *damage = damage_of(cut_problems[_i]);
 	const char *name = check_problems[damage->problem].name;
@@ -539,7 +539,7 @@ END_TEST
 #define MUTATIONS 120u
 #define AT_ONCE 6u
 
-START_TEST(test_mutations)
+START_TEST(whatever_is_mutated_a_repair_leaves_it_whole)
 {
 	const char *asked = getenv("TRAX_MUTATIONS");
 	unsigned long n = asked ? strtoul(asked, NULL, 0) : MUTATIONS, i;
@@ -595,7 +595,7 @@ static void expect_fatal(struct lab *lab, enum problem problem, int want)
 	ck_assert(!result.changed);
 }
 
-START_TEST(test_fatal)
+START_TEST(without_superblock_or_root_the_check_ends)
 {
 	struct super super;
 	uint64_t place[3];
@@ -623,7 +623,7 @@ START_TEST(test_fatal)
 END_TEST
 
 /* With safe_only, what needs a human is left as it is, with all else. */
-START_TEST(test_preen)
+START_TEST(preen_leaves_all_when_a_human_is_needed)
 {
 	struct check_options options = { .repair = true, .safe_only = true };
 	struct check_result result;
@@ -653,7 +653,7 @@ static bool refuse(void *arg, const struct check_found *found)
 }
 
 /* What is refused stays; the rest is repaired. */
-START_TEST(test_refused)
+START_TEST(what_is_refused_stays_and_the_rest_is_repaired)
 {
 	static char name[] = "inode-sectors";
 	struct check_options options = {
@@ -675,14 +675,14 @@ START_TEST(test_refused)
 END_TEST
 
 /* Each row that can come from an image has a damage. */
-START_TEST(test_table)
+START_TEST(each_problem_has_a_damage)
 {
 	bool has[PROBLEMS] = { false };
 	unsigned i;
 
 	for (i = 0; i < damages_n; i++)
 		has[damages[i].problem] = true;
-	/* test_fatal; what a repair says. */
+	/* without_superblock_or_root_the_check_ends; what a repair says. */
 	has[PROBLEM_SUPER_NONE] = has[PROBLEM_SUPER_FEATURE] = true;
 	has[PROBLEM_DEVICE_SMALL] = has[PROBLEM_RESCUED] = true;
 	has[PROBLEM_LOG_REPLAY] = has[PROBLEM_DATA_LOST] = true; /* ..._fs.c */
@@ -700,21 +700,23 @@ static Suite *check_suite(void)
 	Suite *suite = suite_create("check");
 	TCase *tcase = tcase_create("damages");
 
-	tcase_add_test(tcase, test_empty);
-	tcase_add_test(tcase, test_clean);
-	tcase_add_test(tcase, test_fatal);
-	tcase_add_test(tcase, test_preen);
-	tcase_add_test(tcase, test_refused);
-	tcase_add_test(tcase, test_paths);
-	tcase_add_test(tcase, test_table);
+	tcase_add_test(tcase, an_empty_file_system_is_whole);
+	tcase_add_test(tcase, a_repair_of_what_is_whole_changes_nothing);
+	tcase_add_test(tcase, without_superblock_or_root_the_check_ends);
+	tcase_add_test(tcase, preen_leaves_all_when_a_human_is_needed);
+	tcase_add_test(tcase, what_is_refused_stays_and_the_rest_is_repaired);
+	tcase_add_test(tcase, inodes_that_problems_name_are_told_by_path);
+	tcase_add_test(tcase, each_problem_has_a_damage);
 	tcase_add_test(tcase, test_odd_key);
 	tcase_add_loop_test(tcase, test_overlap_is_cut, 0, 3);
 	tcase_add_test(tcase, test_logged_data_of_a_stale_extent);
 	tcase_add_loop_test(tcase, test_sums_before_the_end_stay, 0, 2);
 	tcase_add_test(tcase, test_unwritable_sector);
-	tcase_add_test(tcase, test_mutations);
-	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
-	tcase_add_loop_test(tcase, test_cut, 0, (int)CUT_PROBLEMS);
+	tcase_add_test(tcase, whatever_is_mutated_a_repair_leaves_it_whole);
+	tcase_add_loop_test(tcase, each_damage_is_found_and_repaired,
+			    0, (int)damages_n);
+	tcase_add_loop_test(tcase, a_repair_that_is_cut_can_be_done_again,
+			    0, (int)CUT_PROBLEMS);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -148,7 +148,7 @@ static struct super read_super(struct rig *rig)
 	return super;
 }
 
-START_TEST(test_replay)
+START_TEST(a_repair_replays_the_log)
 {
 	struct check_result result;
 	struct seen seen;
@@ -576,7 +576,7 @@ static Suite *check_fs_suite(void)
 	Suite *suite = suite_create("check_fs");
 	TCase *tcase = tcase_create("left behind");
 
-	tcase_add_test(tcase, test_replay);
+	tcase_add_test(tcase, a_repair_replays_the_log);
 	tcase_add_test(tcase, test_log_damaged);
 	tcase_add_test(tcase, test_roots_gone);
 	tcase_add_test(tcase, test_leaf_gone);

@@ -174,7 +174,7 @@ static void jobs_check(const struct job *jobs, unsigned times)
 	}
 }
 
-START_TEST(many_outstanding)
+START_TEST(many_outstanding_requests_all_complete)
 {
 	struct disk *disk = open_as((enum back_end)_i, 4);
 	size_t bytes = REQUEST_SECTORS * (size_t)SECTOR_BYTES;
@@ -258,7 +258,8 @@ int main(void)
 	tcase_add_checked_fixture(all, setup, teardown);
 	tcase_add_loop_test(all, limits_are_told, 0, BACK_ENDS);
 	tcase_add_loop_test(all, sync_helpers_work, 0, BACK_ENDS);
-	tcase_add_loop_test(all, many_outstanding, 0, BACK_ENDS);
+	tcase_add_loop_test(all, many_outstanding_requests_all_complete,
+			    0, BACK_ENDS);
 	tcase_add_loop_test(all, bad_requests_complete_with_errors, 0,
 			    BACK_ENDS);
 	tcase_add_test(all, what_is_no_disk_is_refused);

@@ -65,7 +65,7 @@ static void walk_row(enum fault_who who, enum fault_class class)
 			  row->places);
 }
 
-START_TEST(every_row)
+START_TEST(every_row_ends_with_its_last_step)
 {
 	int who, class;
 
@@ -180,7 +180,7 @@ int main(void)
 	Suite *suite = suite_create("fault");
 	TCase *tc = tcase_create("policy");
 
-	tcase_add_test(tc, every_row);
+	tcase_add_test(tc, every_row_ends_with_its_last_step);
 	tcase_add_test(tc, document_is_true);
 	tcase_add_test(tc, nothing_lost_lightly);
 	tcase_add_test(tc, errors_have_their_classes);

@@ -122,7 +122,7 @@ START_TEST(pseudo_tracks_cover_a_disk)
 }
 END_TEST
 
-START_TEST(regular_small)
+START_TEST(a_disk_shorter_than_a_track_has_one_track)
 {
 	struct geom *g;
 	struct geom_track t;
@@ -177,7 +177,7 @@ START_TEST(a_table_becomes_the_same_tracks)
 END_TEST
 
 /* Odd tracks that lack more in all than the first tracks have. */
-START_TEST(table_odd)
+START_TEST(short_tracks_may_lack_more_than_the_first_has)
 {
 	struct geom *g;
 	struct geom_track t;
@@ -205,7 +205,7 @@ END_TEST
 
 /* Angles as a person would write them: nothing is more wrong than rounding
  * and the tolerance make it, and the geometry stays small. */
-START_TEST(table_rounded)
+START_TEST(rounded_angles_cost_no_more_than_rounding)
 {
 	char *text = table_text(400, 5);
 	struct geom *g;
@@ -232,7 +232,7 @@ START_TEST(table_rounded)
 }
 END_TEST
 
-START_TEST(table_angles)
+START_TEST(angles_of_a_table_are_the_tracks_starts)
 {
 	struct geom *g;
 	struct geom_track t;
@@ -307,7 +307,7 @@ static const struct {
 	{ "0 99999999999999999999999 0 0 0\n", "out of range" },
 };
 
-START_TEST(table_bad)
+START_TEST(a_bad_table_is_refused_with_its_reason)
 {
 	struct geom *g = NULL;
 
@@ -318,7 +318,7 @@ START_TEST(table_bad)
 }
 END_TEST
 
-START_TEST(table_clipped)
+START_TEST(a_table_longer_than_the_disk_is_cut)
 {
 	struct geom *g;
 
@@ -403,7 +403,7 @@ static void walk(const struct geom *g)
 }
 
 /* Records with a good checksum and bad contents. */
-START_TEST(record_hostile)
+START_TEST(a_record_with_bad_contents_is_refused)
 {
 	char *text = table_text(40, 10);
 	struct geom *g, *h;
@@ -455,18 +455,18 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, pseudo_tracks_cover_a_disk);
-	tcase_add_test(t, regular_small);
+	tcase_add_test(t, a_disk_shorter_than_a_track_has_one_track);
 	tcase_add_test(t, a_table_becomes_the_same_tracks);
-	tcase_add_test(t, table_odd);
-	tcase_add_test(t, table_rounded);
-	tcase_add_test(t, table_angles);
+	tcase_add_test(t, short_tracks_may_lack_more_than_the_first_has);
+	tcase_add_test(t, rounded_angles_cost_no_more_than_rounding);
+	tcase_add_test(t, angles_of_a_table_are_the_tracks_starts);
 	tcase_add_test(t, table_with_unknown);
-	tcase_add_loop_test(t, table_bad, 0,
+	tcase_add_loop_test(t, a_bad_table_is_refused_with_its_reason, 0,
 			    (int)(sizeof(bad_tables) / sizeof(*bad_tables)));
-	tcase_add_test(t, table_clipped);
+	tcase_add_test(t, a_table_longer_than_the_disk_is_cut);
 	tcase_add_test(t, a_geometry_record_is_read_back);
 	tcase_add_test(t, record_of_version_1);
-	tcase_add_test(t, record_hostile);
+	tcase_add_test(t, a_record_with_bad_contents_is_refused);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -200,7 +200,7 @@ START_TEST(what_was_not_measured_is_zero)
 END_TEST
 
 /* A profile that is complete makes an emulated drive with the same tracks. */
-START_TEST(drive_again)
+START_TEST(a_profile_makes_a_drive_with_the_same_tracks)
 {
 	struct profile *p = load("hp-c2247a");
 	char *text = text_of(p);
@@ -270,7 +270,7 @@ static const struct {
 };
 #define BAD_PROFILES ((int)(sizeof(bad_profiles) / sizeof(*bad_profiles)))
 
-START_TEST(bad_file)
+START_TEST(a_bad_profile_is_refused_with_its_reason)
 {
 	struct profile *p = NULL;
 
@@ -444,8 +444,9 @@ int main(void)
 			    SHIPPED);
 	tcase_add_test(t, a_specification_is_certain);
 	tcase_add_test(t, what_was_not_measured_is_zero);
-	tcase_add_test(t, drive_again);
-	tcase_add_loop_test(t, bad_file, 0, BAD_PROFILES);
+	tcase_add_test(t, a_profile_makes_a_drive_with_the_same_tracks);
+	tcase_add_loop_test(t, a_bad_profile_is_refused_with_its_reason,
+			    0, BAD_PROFILES);
 	tcase_add_test(t, no_record_is_trusted);
 	tcase_add_loop_test(t, large_drives_have_small_records, 0,
 			    sizeof(large_defects) / sizeof(large_defects[0]));

@@ -99,7 +99,7 @@ static const char *super_try(const struct super *s)
 	return super_decode(buf, 8, &d);
 }
 
-START_TEST(super_rules)
+START_TEST(each_rule_of_superblocks_is_verified)
 {
 #define BREAK(change, text)                       \
 	do {                                      \
@@ -230,7 +230,7 @@ START_TEST(root_there_and_back)
 }
 END_TEST
 
-START_TEST(root_rules)
+START_TEST(each_rule_of_roots_is_verified)
 {
 	uint8_t buf[TRAX_BLOCK_BYTES];
 	uint8_t other[16] = { 0 };
@@ -292,7 +292,7 @@ static struct inode_item inode_example(void)
 	};
 }
 
-START_TEST(item_inode)
+START_TEST(each_rule_of_inode_items_is_verified)
 {
 	struct inode_item i = inode_example();
 	const struct key k = key_make(1, ITEM_INODE, 0);
@@ -339,7 +339,7 @@ static size_t name_make(void *buf, uint64_t ino, uint64_t seq, uint8_t type,
 	return sizeof(*r) + bytes;
 }
 
-START_TEST(item_names)
+START_TEST(each_rule_of_names_is_verified)
 {
 	const struct key kn = key_make(1, ITEM_NAME, 0xabc);
 	const struct key ke = key_make(1, ITEM_ENTRY, 5);
@@ -390,7 +390,7 @@ static size_t xattr_make(uint8_t *b, uint32_t value, uint8_t pieces,
 	return sizeof(head) + strlen(name) + first;
 }
 
-START_TEST(item_xattr)
+START_TEST(each_rule_of_xattrs_is_verified)
 {
 	const struct key k = key_make(1, ITEM_XATTR, 77 << 8);
 	uint8_t b[5000];
@@ -457,7 +457,7 @@ START_TEST(item_extent_and_owner)
 }
 END_TEST
 
-START_TEST(item_others)
+START_TEST(each_rule_of_other_items_is_verified)
 {
 	struct orphan_item o = { ORPHAN_TRUNCATE, le64_put(5) };
 	const struct key k = key_make(0, ITEM_ORPHAN, 7);
@@ -486,7 +486,7 @@ START_TEST(item_others)
 }
 END_TEST
 
-START_TEST(item_replicas)
+START_TEST(each_rule_of_replica_items_is_verified)
 {
 	struct replica_item r = { le64_put(1000), le64_put(904),
 				  le64_put(7), le16_put(4) };
@@ -902,7 +902,7 @@ START_TEST(record_every_byte_counts)
 }
 END_TEST
 
-START_TEST(record_rules)
+START_TEST(each_rule_of_log_records_is_verified)
 {
 	static uint8_t r[8192];
 	struct log_header *h = (void *)r;
@@ -936,15 +936,20 @@ END_TEST
 static Suite *suite(void)
 {
 	const TTest *const tests[] = {
-		super_there_and_back, super_every_byte_counts, super_rules,
+		super_there_and_back, super_every_byte_counts,
+		each_rule_of_superblocks_is_verified,
 		super_log_tracks_beyond_the_table, super_has_three_places,
-		root_there_and_back, root_rules, keys_are_ordered, item_inode,
-		item_names,
-		item_xattr, item_extent_and_owner, item_others, item_replicas,
+		root_there_and_back, each_rule_of_roots_is_verified,
+		keys_are_ordered, each_rule_of_inode_items_is_verified,
+		each_rule_of_names_is_verified,
+		each_rule_of_xattrs_is_verified, item_extent_and_owner,
+		each_rule_of_other_items_is_verified,
+		each_rule_of_replica_items_is_verified,
 		csum_window_there_and_back, csum_window_rules,
 		node_header_rules, node_leaf_rules, node_interior_rules,
 		node_survives_anything, log_entries_there_and_back,
-		log_entry_rules, record_every_byte_counts, record_rules,
+		log_entry_rules, record_every_byte_counts,
+		each_rule_of_log_records_is_verified,
 	};
 	Suite *s = suite_create("format");
 	TCase *tc = tcase_create("format");

@@ -687,7 +687,7 @@ static void judge_end(struct trial *t)
 			 last == FAULT_FAIL_FILE);
 }
 
-START_TEST(every_row)
+START_TEST(the_file_system_follows_every_row_of_the_table)
 {
 	const enum fault_who who = (enum fault_who)(_i / FAULT_CLASSES);
 	const enum fault_class class = (enum fault_class)(_i % FAULT_CLASSES);
@@ -710,7 +710,7 @@ int main(void)
 	Suite *suite = suite_create("fault rows");
 	TCase *tc = tcase_create("rows");
 
-	tcase_add_loop_test(tc, every_row,
+	tcase_add_loop_test(tc, the_file_system_follows_every_row_of_the_table,
 			    (FAULT_CALLER + 1) * FAULT_CLASSES,
 			    FAULT_WHOS * FAULT_CLASSES);
 	suite_add_tcase(suite, tc);

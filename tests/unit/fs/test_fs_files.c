@@ -691,7 +691,7 @@ START_TEST(test_random_files)
 }
 END_TEST
 
-START_TEST(test_clients)
+START_TEST(clients_at_once_read_what_they_wrote)
 {
 	clients_run(&settings[_i], test_seed() * 100 + (uint64_t)_i,
 		    test_steps());
@@ -1062,7 +1062,7 @@ static void place_run(const struct setting *setting)
 	rig_close(&rig);
 }
 
-START_TEST(test_placement)
+START_TEST(files_lie_where_their_directory_is)
 {
 	static const struct setting place_settings[] = {
 		{ .logical = 512, .physical = 512, .odd_tracks = true,
@@ -1269,7 +1269,7 @@ int main(void)
 	tcase_add_test(tcase, test_failed_write_moves);
 	tcase_add_test(tcase, test_bad_sectors_stay);
 	tcase_add_test(tcase, test_dead_disk_is_not_bad);
-	tcase_add_loop_test(tcase, test_placement, 0, 2);
+	tcase_add_loop_test(tcase, files_lie_where_their_directory_is, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	tcase_add_test(tcase, test_read_between_logged);
@@ -1277,7 +1277,7 @@ int main(void)
 	tcase_add_test(tcase, test_gaps_and_memory);
 	tcase_add_test(tcase, test_gaps_that_never_come);
 	tcase_add_test(tcase, test_clients_log);
-	tcase_add_loop_test(tcase, test_clients, 0,
+	tcase_add_loop_test(tcase, clients_at_once_read_what_they_wrote, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

@@ -121,7 +121,7 @@ START_TEST(create_and_lookup)
 }
 END_TEST
 
-START_TEST(create_errors)
+START_TEST(making_fails_as_posix_says)
 {
 	uint64_t dir, file, ino;
 	struct fs_attr attr;
@@ -238,7 +238,7 @@ START_TEST(links_are_counted)
 }
 END_TEST
 
-START_TEST(removal_errors)
+START_TEST(removing_fails_as_posix_says)
 {
 	uint64_t dir, file;
 
@@ -339,7 +339,7 @@ END_TEST
 
 /* ---- Renaming ---- */
 
-START_TEST(rename_files)
+START_TEST(renaming_a_file_replaces_and_exchanges)
 {
 	uint64_t a, b, dir;
 	struct fs_attr attr;
@@ -432,7 +432,7 @@ START_TEST(rename_leaves_whiteouts_in_one_item)
 }
 END_TEST
 
-START_TEST(rename_directories)
+START_TEST(a_directory_never_moves_into_itself)
 {
 	uint64_t a, b, c, file;
 	struct fs_attr attr;
@@ -477,7 +477,7 @@ START_TEST(rename_directories)
 END_TEST
 
 /* Deep trees are walked in several transactions. */
-START_TEST(rename_deep)
+START_TEST(deep_trees_are_walked_in_several_transactions)
 {
 	uint64_t dir[60];
 	unsigned i;
@@ -616,7 +616,7 @@ static unsigned read_batch(uint64_t dir, struct seen *seen, unsigned max)
 	return seen->n - before;
 }
 
-START_TEST(readdir_small)
+START_TEST(readdir_begins_with_the_dots)
 {
 	static struct seen seen;
 	uint64_t dir, ino[3];
@@ -647,7 +647,7 @@ END_TEST
  * is removed, others are renamed, and new ones are made: each that is there all
  * the time is seen once.
  */
-START_TEST(readdir_big)
+START_TEST(readdir_shows_what_stays_exactly_once)
 {
 	static struct seen seen;
 	uint64_t dir, ino, first = 0;
@@ -770,7 +770,7 @@ END_TEST
 
 /* ---- Extended attributes ---- */
 
-START_TEST(xattr_basics)
+START_TEST(xattrs_are_set_replaced_and_removed)
 {
 	char buf[64];
 	uint64_t f;
@@ -810,7 +810,7 @@ static void fill_value(uint8_t *value, size_t bytes, uint64_t seed)
 		value[i] = (uint8_t)test_random(&seed);
 }
 
-START_TEST(xattr_sizes)
+START_TEST(xattrs_of_any_size_survive_a_mount)
 {
 	static const size_t sizes[] = { 0, 1, 3780, 3790, 3800, 7600, 7601,
 					65536, 30000, 65535, 12 };
@@ -837,7 +837,7 @@ START_TEST(xattr_sizes)
 }
 END_TEST
 
-START_TEST(xattr_many)
+START_TEST(many_xattrs_are_listed)
 {
 	struct fs_op list = { .type = FS_LISTXATTR };
 	static uint8_t value[9000];
@@ -997,7 +997,7 @@ START_TEST(acl_is_inherited)
 }
 END_TEST
 
-START_TEST(kill_priv)
+START_TEST(a_change_of_content_takes_suid_and_capabilities)
 {
 	struct fs_op op = { .type = FS_SETATTR, .flags = FS_SET_MODE };
 	uint64_t f;
@@ -1096,33 +1096,33 @@ static Suite *suite(void)
 	suite_add_tcase(s, plan);
 	tcase_add_checked_fixture(names, setup, teardown);
 	tcase_add_test(names, create_and_lookup);
-	tcase_add_test(names, create_errors);
+	tcase_add_test(names, making_fails_as_posix_says);
 	tcase_add_test(names, symlinks_of_any_length_are_read_back);
 	tcase_add_test(names, special_files_and_sgid);
 	tcase_add_test(names, links_are_counted);
-	tcase_add_test(names, removal_errors);
+	tcase_add_test(names, removing_fails_as_posix_says);
 	tcase_add_test(names, open_unlinked_survives);
 	tcase_add_test(names, orphans_go_at_mount);
 	tcase_add_test(names, tmpfile_gets_a_name);
 	tcase_add_test(names, dirty_and_deleted);
-	tcase_add_test(names, rename_files);
+	tcase_add_test(names, renaming_a_file_replaces_and_exchanges);
 	tcase_add_test(names, rename_leaves_whiteouts);
 	tcase_add_test(names, rename_leaves_whiteouts_in_one_item);
-	tcase_add_test(names, rename_directories);
-	tcase_add_test(names, rename_deep);
+	tcase_add_test(names, a_directory_never_moves_into_itself);
+	tcase_add_test(names, deep_trees_are_walked_in_several_transactions);
 	tcase_add_test(names, times_are_set_and_kept);
 	tcase_add_test(names, immutable_and_append);
-	tcase_add_test(names, readdir_small);
-	tcase_add_test(names, readdir_big);
+	tcase_add_test(names, readdir_begins_with_the_dots);
+	tcase_add_test(names, readdir_shows_what_stays_exactly_once);
 	tcase_add_test(names, names_of_one_hash);
 	tcase_add_test(names, hash_item_full);
-	tcase_add_test(names, xattr_basics);
-	tcase_add_test(names, xattr_sizes);
-	tcase_add_test(names, xattr_many);
+	tcase_add_test(names, xattrs_are_set_replaced_and_removed);
+	tcase_add_test(names, xattrs_of_any_size_survive_a_mount);
+	tcase_add_test(names, many_xattrs_are_listed);
 	tcase_add_test(names, xattr_of_one_hash);
 	tcase_add_test(names, acl_sets_mode);
 	tcase_add_test(names, acl_is_inherited);
-	tcase_add_test(names, kill_priv);
+	tcase_add_test(names, a_change_of_content_takes_suid_and_capabilities);
 	tcase_add_test(names, read_only_refuses);
 	tcase_add_test(names, punch_inline);
 	tcase_add_test(names, facts_are_json);

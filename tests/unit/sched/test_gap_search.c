@@ -401,7 +401,7 @@ START_TEST(search_exact)
 END_TEST
 
 /* Guards hold, and without the right to predict there is nothing. */
-START_TEST(search_careful)
+START_TEST(the_search_keeps_its_guards)
 {
 	struct gap_query query;
 	struct gap_plan plan;
@@ -436,7 +436,7 @@ END_TEST
 
 /* A decision costs little, whatever is wanted: in steps, which are what
  * bounds it. */
-START_TEST(search_cheap)
+START_TEST(the_search_takes_few_steps)
 {
 	static const double shares[] = { 1, 0.5, 0.05, 0.002 };
 	struct gap_query query;
@@ -471,8 +471,8 @@ int main(void)
 	tcase = tcase_create("search");
 	tcase_add_loop_test(tcase, search_exact, 0,
 			    sizeof(searches) / sizeof(*searches));
-	tcase_add_test(tcase, search_careful);
-	tcase_add_loop_test(tcase, search_cheap, 0, 4);
+	tcase_add_test(tcase, the_search_keeps_its_guards);
+	tcase_add_loop_test(tcase, the_search_takes_few_steps, 0, 4);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -466,7 +466,7 @@ static double rotation_percent(const char *policy, double *mean_ms)
 }
 
 /* Freeblock, section 3.3: 22 %, 36 %, 50 %; SW40% costs 6 %. */
-START_TEST(test_order)
+START_TEST(sptf_sw_gives_the_published_rotation)
 {
 	double sptf_ms, sw_ms, sstf_ms, percent;
 
@@ -704,7 +704,7 @@ static void next_piece(void *arg, unsigned client, struct queue_request *req)
 
 /* Two readers who read on, one piece at a time: the head stays with one for a
  * while, and neither waits long. */
-START_TEST(test_streams)
+START_TEST(two_readers_take_turns_and_neither_waits_long)
 {
 	uint64_t at[2] = { 0, UINT64_C(40000000) };
 	struct rig_load load = {
@@ -759,7 +759,7 @@ END_TEST
 
 /* ---- over time ---- */
 
-START_TEST(test_rest)
+START_TEST(after_a_rest_the_head_is_found_again)
 {
 	struct head_state head_state;
 	int i;
@@ -821,7 +821,7 @@ static bool mount_has_head(const struct profile *profile)
 }
 
 /* A file system made with a profile opens its head from what it keeps. */
-START_TEST(test_mount)
+START_TEST(a_mount_opens_its_head_from_its_profile)
 {
 	struct profile *profile;
 
@@ -946,7 +946,7 @@ static double late(uint64_t *seed)
 }
 
 /* Who comes late by chance is not accused; who is elsewhere is, soon. */
-START_TEST(test_certificates)
+START_TEST(chance_lateness_is_no_remap)
 {
 	struct remap_detect c = { .next = 0 };
 	uint64_t seed = 5;
@@ -981,17 +981,17 @@ int main(void)
 		{ "beliefs_off", test_beliefs_off, 3 * DOUBTS },
 		{ "off_within_200", test_off_within_200, 1 },
 		{ "data_untouched", test_data_untouched, 1 },
-		{ "order", test_order, 1 },
+		{ "order", sptf_sw_gives_the_published_rotation, 1 },
 		{ "whole_tracks", test_whole_tracks, 1 },
 		{ "nearest_copy", test_nearest_copy, 1 },
 		{ "bulk_in_the_back", test_bulk_in_the_back, 2 },
 		{ "long_in_the_back", test_long_in_the_back, 1 },
-		{ "streams", test_streams, 1 },
+		{ "streams", two_readers_take_turns_and_neither_waits_long, 1 },
 		{ "stream_behind_a_write", test_stream_behind_a_write, 1 },
-		{ "rest", test_rest, 1 },
-		{ "mount", test_mount, 1 },
+		{ "rest", after_a_rest_the_head_is_found_again, 1 },
+		{ "mount", a_mount_opens_its_head_from_its_profile, 1 },
 		{ "drives_unseen", test_drives_unseen, 6 },
-		{ "certificates", test_certificates, 1 },
+		{ "certificates", chance_lateness_is_no_remap, 1 },
 		{ "speed_changes", test_speed_changes,
 		  TRAFFICS * CHANGES },
 	};

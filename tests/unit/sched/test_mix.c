@@ -76,7 +76,7 @@ START_TEST(all_and_all_but_one)
 }
 END_TEST
 
-START_TEST(in_pairs)
+START_TEST(any_two_classes_keep_their_promises)
 {
 	uint64_t seed = 1 + (uint64_t)_i / 2;
 	unsigned a, b;
@@ -133,7 +133,8 @@ int main(void)
 
 	tcase_set_timeout(tcase, 300);
 	tcase_add_loop_test(tcase, all_and_all_but_one, 0, 2 * SEEDS);
-	tcase_add_loop_test(tcase, in_pairs, 0, 2 * SEEDS);
+	tcase_add_loop_test(tcase, any_two_classes_keep_their_promises,
+			    0, 2 * SEEDS);
 	tcase_add_loop_test(tcase, a_stream_and_small_reads, 0, SEEDS);
 	tcase_add_loop_test(tcase, a_slow_command_stops_nobody, 0, 2);
 	suite_add_tcase(suite, tcase);

@@ -339,7 +339,7 @@ START_TEST(a_stream_keeps_its_order)
 }
 END_TEST
 
-START_TEST(deadline_counts)
+START_TEST(a_deadline_goes_before_class_and_position)
 {
 	struct item *late;
 
@@ -379,7 +379,7 @@ END_TEST
 
 /* ---- merging, pieces, refusals ---- */
 
-START_TEST(neighbours_merge)
+START_TEST(neighbours_become_one_access)
 {
 	static const uint64_t at[] = { 108, 100, 116, 124, 92 };
 	int i;
@@ -864,9 +864,9 @@ int main(void)
 	tcase_add_test(all, age_beats_class);
 	tcase_add_test(all, read_ahead_is_raised);
 	tcase_add_test(all, a_stream_keeps_its_order);
-	tcase_add_test(all, deadline_counts);
+	tcase_add_test(all, a_deadline_goes_before_class_and_position);
 	tcase_add_test(all, depth_is_bounded);
-	tcase_add_test(all, neighbours_merge);
+	tcase_add_test(all, neighbours_become_one_access);
 	tcase_add_test(all, merging_has_a_limit);
 	tcase_add_test(all, failure_is_not_shared);
 	tcase_add_test(all, large_requests_go_in_pieces);

@@ -407,7 +407,7 @@ START_TEST(change_is_no_damage)
 END_TEST
 
 /* Paused, it does nothing; resumed, and after a crash, it goes on. */
-START_TEST(goes_on)
+START_TEST(a_scrub_goes_on_after_a_pause_and_a_crash)
 {
 	struct scrub_status s;
 	struct bench b;
@@ -502,7 +502,7 @@ static void remount_with(struct bench *b, size_t memory_bytes)
 
 /* With other memory the disk has other bands: what was read of the pass is not
  * read again, but for a little, and nothing is left out. */
-START_TEST(bands_change)
+START_TEST(with_other_bands_nothing_is_left_out)
 {
 	static const size_t memory[] = { 256u << 20, 32u << 20, 128u << 20 };
 	uint64_t all, done, read = 0;
@@ -553,7 +553,7 @@ END_TEST
 
 /* Where the room of large files goes to others during a pass, sectors may be in
  * windows of two bands: it comes to its end. */
-START_TEST(owners_change)
+START_TEST(a_pass_ends_though_owners_change)
 {
 	static const uint64_t seeds[] = { 2, 3, 7 };
 	uint64_t seed = seeds[_i], ino[16] = { 0 };
@@ -742,10 +742,10 @@ int main(void)
 	tcase_add_test(tcase, log_is_judged);
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
-	tcase_add_test(tcase, goes_on);
+	tcase_add_test(tcase, a_scrub_goes_on_after_a_pause_and_a_crash);
 	tcase_add_test(tcase, suspects_are_not_stored);
-	tcase_add_test(tcase, bands_change);
-	tcase_add_loop_test(tcase, owners_change, 0, 3);
+	tcase_add_test(tcase, with_other_bands_nothing_is_left_out);
+	tcase_add_loop_test(tcase, a_pass_ends_though_owners_change, 0, 3);
 	tcase_add_test(tcase, nothing_is_delayed);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

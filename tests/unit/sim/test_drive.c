@@ -91,7 +91,7 @@ static const struct {
 };
 #define BAD_SPECS ((int)(sizeof(bad_specs) / sizeof(*bad_specs)))
 
-START_TEST(bad_spec)
+START_TEST(a_bad_specification_is_refused_with_its_reason)
 {
 	struct spec *spec = NULL;
 
@@ -103,7 +103,7 @@ START_TEST(bad_spec)
 }
 END_TEST
 
-START_TEST(no_file)
+START_TEST(a_missing_specification_is_named)
 {
 	struct spec *spec = NULL;
 
@@ -129,7 +129,7 @@ START_TEST(too_many_lbns_are_refused)
 END_TEST
 
 /* What is written is read back the same: it is written the same again. */
-START_TEST(round_trip)
+START_TEST(a_specification_is_written_as_it_was_read)
 {
 	struct spec *a = load(shipped[_i]), *b;
 	char *text[2];
@@ -185,7 +185,7 @@ static void is_track(const struct geom *g, uint64_t index, uint64_t first,
 
 #define HEAD "{ \"surfaces\": 2, \"rpm\": 7200, \"seek\": [[1, 1]], "
 
-START_TEST(order_cylinder)
+START_TEST(cylinder_order_has_the_surfaces_in_turn)
 {
 	struct geom *g = geom_of(HEAD "\"zones\": [ { " ZONE
 		", \"track_skew\": 0.25, \"cylinder_skew\": 0.5 } ] }");
@@ -205,7 +205,7 @@ START_TEST(order_cylinder)
 }
 END_TEST
 
-START_TEST(order_serpentines)
+START_TEST(serpentines_turn_at_their_groups)
 {
 	struct geom *g = geom_of(HEAD "\"order\": \"cylinder-serpentine\", "
 		"\"zones\": [ { " ZONE " } ] }");
@@ -296,7 +296,7 @@ START_TEST(spares_take_up_slips)
 END_TEST
 
 /* Sectors of 4096 bytes: eight LBNs each, everywhere. */
-START_TEST(large_sectors)
+START_TEST(large_sectors_hold_eight_lbns)
 {
 	struct geom *g = geom_of(HEAD "\"physical_bytes\": 4096, "
 		"\"zones\": [ { " ZONE ", \"slips\": [105] } ] }");
@@ -313,7 +313,7 @@ START_TEST(large_sectors)
 END_TEST
 
 /* Every track of a drive: in order, and found again from both ends. */
-START_TEST(shipped_geometry)
+START_TEST(every_track_is_found_from_both_ends)
 {
 	struct spec *spec = load(shipped[_i]);
 	struct geom *g, *h;
@@ -378,7 +378,7 @@ static char *large_text(void)
 	return text;
 }
 
-START_TEST(large_drive)
+START_TEST(a_drive_of_20_tb_is_made_in_seconds)
 {
 	char *text = large_text();
 	clock_t begin = clock();
@@ -428,7 +428,7 @@ START_TEST(angles_and_times)
 END_TEST
 
 /* A whole track, met in the middle: one turn or one and a half. */
-START_TEST(zero_latency)
+START_TEST(zero_latency_reads_a_track_in_one_turn)
 {
 	struct geom *g = geom_of(HEAD "\"zones\": [ { " ZONE " } ] }");
 	struct service_seek seek = { 1, 1000000 };
@@ -595,7 +595,7 @@ START_TEST(times_are_those_published)
 END_TEST
 
 /* Whole tracks of the first zone, two outstanding: 32 % less. */
-START_TEST(aligned_reads)
+START_TEST(aligned_tracks_are_a_third_faster)
 {
 	struct spec *spec = load("atlas-10k");
 	struct load l = {
@@ -734,7 +734,7 @@ START_TEST(neighbours_take_one_turn)
 END_TEST
 
 /* A volatile cache answers at once and is empty after a flush. */
-START_TEST(write_cache)
+START_TEST(a_cache_answers_at_once_until_flushed)
 {
 	struct spec *spec = load("wd800");
 	struct drive_op write = { .op = DISK_WRITE, .sectors = 8 };
@@ -770,7 +770,7 @@ START_TEST(write_cache)
 END_TEST
 
 /* Part of a physical sector: read, and written a revolution later. */
-START_TEST(ragged_writes)
+START_TEST(part_of_a_physical_sector_costs_a_turn)
 {
 	struct spec *spec = load("modern");
 	struct drive_op whole = { .op = DISK_WRITE, .lbn = 800, .sectors = 8 };
@@ -793,7 +793,7 @@ static void job_done(struct emul_request *job)
 }
 
 /* Without waiting the emulator is the drive, one request after another. */
-START_TEST(emulated_fast)
+START_TEST(the_emulator_is_the_drive)
 {
 	struct spec *spec = load("atlas-10k");
 	struct emul_options options = { .seed = 1, .fast = true };
@@ -891,17 +891,19 @@ static void add_specs(Suite *s)
 	TCase *t = tcase_create("spec");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, bad_spec, 0, BAD_SPECS);
-	tcase_add_test(t, no_file);
+	tcase_add_loop_test(t, a_bad_specification_is_refused_with_its_reason,
+			    0, BAD_SPECS);
+	tcase_add_test(t, a_missing_specification_is_named);
 	tcase_add_test(t, too_many_lbns_are_refused);
-	tcase_add_loop_test(t, round_trip, 0, SHIPPED);
-	tcase_add_test(t, order_cylinder);
-	tcase_add_test(t, order_serpentines);
+	tcase_add_loop_test(t, a_specification_is_written_as_it_was_read,
+			    0, SHIPPED);
+	tcase_add_test(t, cylinder_order_has_the_surfaces_in_turn);
+	tcase_add_test(t, serpentines_turn_at_their_groups);
 	tcase_add_test(t, slips_and_remaps_move_lbns);
 	tcase_add_test(t, spares_take_up_slips);
-	tcase_add_test(t, large_sectors);
-	tcase_add_loop_test(t, shipped_geometry, 0, SHIPPED);
-	tcase_add_test(t, large_drive);
+	tcase_add_test(t, large_sectors_hold_eight_lbns);
+	tcase_add_loop_test(t, every_track_is_found_from_both_ends, 0, SHIPPED);
+	tcase_add_test(t, a_drive_of_20_tb_is_made_in_seconds);
 	suite_add_tcase(s, t);
 }
 
@@ -911,17 +913,17 @@ static void add_timing(Suite *s)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, angles_and_times);
-	tcase_add_test(t, zero_latency);
+	tcase_add_test(t, zero_latency_reads_a_track_in_one_turn);
 	tcase_add_test(t, reading_on_costs_the_skew);
 	tcase_add_loop_test(t, times_are_those_published, 0,
 			    (int)(sizeof(published) / sizeof(*published)));
-	tcase_add_test(t, aligned_reads);
+	tcase_add_test(t, aligned_tracks_are_a_third_faster);
 	tcase_add_loop_test(t, times_add_up, 0, SHIPPED);
 	tcase_add_loop_test(t, reading_in_order_runs_at_media_rate, 0, SHIPPED);
 	tcase_add_test(t, neighbours_take_one_turn);
-	tcase_add_test(t, write_cache);
-	tcase_add_test(t, ragged_writes);
-	tcase_add_test(t, emulated_fast);
+	tcase_add_test(t, a_cache_answers_at_once_until_flushed);
+	tcase_add_test(t, part_of_a_physical_sector_costs_a_turn);
+	tcase_add_test(t, the_emulator_is_the_drive);
 	tcase_add_test(t, the_same_seed_takes_the_same_time);
 	suite_add_tcase(s, t);
 }

@@ -121,7 +121,7 @@ static void teardown(void)
 	sim_free(sim);
 }
 
-START_TEST(media_clones)
+START_TEST(clones_of_media_do_not_share_changes)
 {
 	struct media *a = media_new(1000000), *b;
 	uint8_t buf[3 * SECTOR_BYTES];
@@ -150,7 +150,7 @@ START_TEST(media_clones)
 }
 END_TEST
 
-START_TEST(reads_back)
+START_TEST(what_was_written_is_read)
 {
 	struct io *io;
 
@@ -196,7 +196,7 @@ START_TEST(time_moves_only_by_waiting)
 }
 END_TEST
 
-START_TEST(timeout_passes)
+START_TEST(time_passes_to_the_timeout_only)
 {
 	struct io *io;
 
@@ -246,7 +246,7 @@ START_TEST(host_is_late)
 }
 END_TEST
 
-START_TEST(random_repeats)
+START_TEST(the_same_seed_draws_the_same)
 {
 	uint64_t a = env_random(sim_env(sim)), b = env_random(sim_env(sim));
 
@@ -314,7 +314,7 @@ START_TEST(flush_covers_completed)
 END_TEST
 
 /* FUA is durable, and no older cached write comes back over it. */
-START_TEST(fua_stays)
+START_TEST(no_older_write_comes_back_over_fua)
 {
 	struct io *io;
 
@@ -355,7 +355,7 @@ START_TEST(cut_at_kth)
 END_TEST
 
 /* A torn write: new units, one that cannot be read, old ones. */
-START_TEST(torn_write)
+START_TEST(a_torn_write_is_new_unreadable_and_old)
 {
 	struct io *io;
 	int state = 0, bad = 0;
@@ -387,7 +387,7 @@ START_TEST(torn_write)
 END_TEST
 
 /* Every seed gives a state the cut allows, and the seeds do not agree. */
-START_TEST(random_cuts)
+START_TEST(every_seed_gives_an_allowed_cut)
 {
 	struct sim_moment *m;
 	struct io *io;
@@ -462,7 +462,7 @@ START_TEST(fault_in_range)
 }
 END_TEST
 
-START_TEST(fault_lies)
+START_TEST(a_lying_drive_writes_elsewhere_or_not_at_all)
 {
 	static const struct {
 		enum sim_fault_kind kind;
@@ -552,23 +552,24 @@ END_TEST
 
 static void add_flat(TCase *t)
 {
-	tcase_add_test(t, media_clones);
-	tcase_add_test(t, reads_back);
+	tcase_add_test(t, clones_of_media_do_not_share_changes);
+	tcase_add_test(t, what_was_written_is_read);
 	tcase_add_test(t, time_moves_only_by_waiting);
-	tcase_add_test(t, timeout_passes);
+	tcase_add_test(t, time_passes_to_the_timeout_only);
 	tcase_add_test(t, host_is_late);
-	tcase_add_test(t, random_repeats);
+	tcase_add_test(t, the_same_seed_draws_the_same);
 	tcase_add_loop_test(t, cut_without_cache, 0, 2);
 	tcase_add_test(t, cut_with_cache);
 	tcase_add_test(t, flush_covers_completed);
-	tcase_add_loop_test(t, fua_stays, 0, 2);
+	tcase_add_loop_test(t, no_older_write_comes_back_over_fua, 0, 2);
 	tcase_add_test(t, cut_at_kth);
-	tcase_add_loop_test(t, torn_write, 0, 10);
-	tcase_add_test(t, random_cuts);
+	tcase_add_loop_test(t, a_torn_write_is_new_unreadable_and_old, 0, 10);
+	tcase_add_test(t, every_seed_gives_an_allowed_cut);
 	tcase_add_test(t, cuts_are_cheap);
 	tcase_add_test(t, fault_kth_fails);
 	tcase_add_test(t, fault_in_range);
-	tcase_add_loop_test(t, fault_lies, 0, 3);
+	tcase_add_loop_test(t, a_lying_drive_writes_elsewhere_or_not_at_all,
+			    0, 3);
 	tcase_add_test(t, fault_slow_and_stuck);
 	tcase_add_test(t, damage_and_flips_are_seen);
 	tcase_add_test(t, submits_from_done);

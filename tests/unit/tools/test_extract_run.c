@@ -277,7 +277,7 @@ START_TEST(scsi_goes_on)
 END_TEST
 
 /* What it has said until it vanished is kept. */
-START_TEST(scsi_vanishes)
+START_TEST(what_a_drive_said_is_kept_when_it_vanishes)
 {
 	struct model_error j;
 	struct rig r;
@@ -432,7 +432,7 @@ END_TEST
 
 /* Two actuators: their tracks are all that is known, and enough for a file
  * system. */
-START_TEST(two_actuators)
+START_TEST(tracks_of_two_actuators_are_enough)
 {
 	struct scsi_target_habits two = { .no_defects = true };
 	char path[80], image[80], command[600];
@@ -482,7 +482,7 @@ START_TEST(two_actuators)
 END_TEST
 
 /* What is no use says why. */
-START_TEST(scsi_refusals)
+START_TEST(a_drive_of_no_use_says_why)
 {
 	static const struct scsi_target_habits none[] = {
 		{ .no_page = true },
@@ -562,7 +562,7 @@ START_TEST(errors_in_the_middle)
 }
 END_TEST
 
-START_TEST(errors_everywhere)
+START_TEST(a_drive_full_of_errors_is_given_up)
 {
 	struct rig r;
 
@@ -670,16 +670,17 @@ int main(void)
 	tcase_add_loop_test(tc, scsi_short_tracks, 0, 3);
 	tcase_add_test(tc, scsi_made_up);
 	tcase_add_test(tc, scsi_goes_on);
-	tcase_add_loop_test(tc, scsi_vanishes, 0, 2);
+	tcase_add_loop_test(tc, what_a_drive_said_is_kept_when_it_vanishes,
+			    0, 2);
 	tcase_add_loop_test(tc, scsi_of_another_drive, 0, 3);
 	tcase_add_test(tc, scsi_formatted_anew);
 	tcase_add_test(tc, timing_then_scsi);
 	tcase_add_test(tc, timing_of_another_drive);
-	tcase_add_test(tc, two_actuators);
-	tcase_add_loop_test(tc, scsi_refusals, 0, 3);
+	tcase_add_test(tc, tracks_of_two_actuators_are_enough);
+	tcase_add_loop_test(tc, a_drive_of_no_use_says_why, 0, 3);
 	tcase_add_test(tc, progress_in_lines);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
-	tcase_add_test(tc, errors_everywhere);
+	tcase_add_test(tc, a_drive_full_of_errors_is_given_up);
 	tcase_add_test(tc, a_run_goes_on_after_the_drive_was_gone);
 	tcase_add_loop_test(tc, too_busy_a_host, 0, 3);
 	tcase_add_test(tc, no_disk_that_rotates);

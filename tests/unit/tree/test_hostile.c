@@ -187,7 +187,7 @@ static void use_tree(void)
 	}
 }
 
-START_TEST(test_hostile)
+START_TEST(a_hostile_tree_never_crashes_its_reader)
 {
 	struct media *content;
 	static struct world base;
@@ -229,7 +229,7 @@ int main(void)
 	TCase *tc = tcase_create("hostile");
 
 	msg_set_sink(drop, NULL);
-	tcase_add_loop_test(tc, test_hostile, 0, 4);
+	tcase_add_loop_test(tc, a_hostile_tree_never_crashes_its_reader, 0, 4);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

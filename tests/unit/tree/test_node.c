@@ -98,7 +98,7 @@ static void step(struct model *m, void *node, uint64_t *rng)
 	model_put(m, i, &it);
 }
 
-START_TEST(test_leaf)
+START_TEST(a_leaf_agrees_with_the_model)
 {
 	static struct model m;
 	uint64_t rng = (uint64_t)_i + 1;
@@ -173,7 +173,7 @@ START_TEST(test_split_fits)
 }
 END_TEST
 
-START_TEST(test_interior)
+START_TEST(an_interior_node_agrees_with_the_model)
 {
 	uint8_t *node = aligned_alloc(4096, TRAX_NODE_BYTES);
 	unsigned n = 0;
@@ -223,9 +223,9 @@ int main(void)
 	Suite *suite = suite_create("node");
 	TCase *tc = tcase_create("node");
 
-	tcase_add_loop_test(tc, test_leaf, 0, 10);
+	tcase_add_loop_test(tc, a_leaf_agrees_with_the_model, 0, 10);
 	tcase_add_loop_test(tc, test_split_fits, 0, 5);
-	tcase_add_test(tc, test_interior);
+	tcase_add_test(tc, an_interior_node_agrees_with_the_model);
 	tcase_add_test(tc, test_key_before);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

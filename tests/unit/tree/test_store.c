@@ -201,7 +201,7 @@ static void load_group(void)
 	ck_assert(space_group_loaded(tree_space(w.tree), 0));
 }
 
-START_TEST(test_owners)
+START_TEST(owners_put_are_taken_from_the_free_space)
 {
 	const uint64_t at = 40000;
 	const struct rangeset *set;
@@ -367,7 +367,7 @@ static int get_item(struct tree_txn *txn, void *arg)
 }
 
 /* First copies of nodes rot, of leaves or of others: the mirrors serve. */
-START_TEST(test_mirrors)
+START_TEST(mirrors_serve_for_rotten_nodes)
 {
 	static const struct tree_bounds bounds = { .nodes = 4 };
 	unsigned good = 0, lost = 0;
@@ -407,7 +407,7 @@ static void get_all_items(void)
 
 /* All items, each by itself: many leaves come with one access.  A bad sector
  * costs its own leaf only, which has a mirror. */
-START_TEST(test_siblings)
+START_TEST(a_bad_sector_costs_its_own_leaf_only)
 {
 	struct sim_fault fault = {
 		.kind = SIM_FAIL, .ops = SIM_READS, .sectors = 8, .k = 1,
@@ -454,7 +454,7 @@ static int del_item(struct tree_txn *txn, void *arg)
 	return rc;
 }
 
-START_TEST(test_full)
+START_TEST(a_full_tree_refuses_and_still_deletes)
 {
 	static const struct tree_bounds bounds = {
 		.nodes = 8, .new_nodes = 12, .log_bytes = 256, .urgent = true,
@@ -602,7 +602,7 @@ static void expect_good(void)
 	ck_assert_int_eq(world_unmount(&w), 0);
 }
 
-START_TEST(test_supers)
+START_TEST(one_good_superblock_is_enough)
 {
 	uint64_t place[3];
 
@@ -625,7 +625,7 @@ START_TEST(test_supers)
 }
 END_TEST
 
-START_TEST(test_roots)
+START_TEST(one_good_root_copy_is_enough)
 {
 	make_closed();
 	for (unsigned i = 0; i < 2; i++) {
@@ -679,18 +679,18 @@ int main(void)
 
 	msg_set_level(MSG_ERROR);
 	tcase_add_test(tc, test_logged_data);
-	tcase_add_test(tc, test_owners);
+	tcase_add_test(tc, owners_put_are_taken_from_the_free_space);
 	tcase_add_test(tc, test_inode_numbers);
 	tcase_add_loop_test(tc, test_write_errors, 0, 12);
 	tcase_add_loop_test(tc, test_all_writes_fail, 0, 2);
-	tcase_add_loop_test(tc, test_mirrors, 0, 2);
-	tcase_add_test(tc, test_siblings);
-	tcase_add_loop_test(tc, test_full, 0, 3);
+	tcase_add_loop_test(tc, mirrors_serve_for_rotten_nodes, 0, 2);
+	tcase_add_test(tc, a_bad_sector_costs_its_own_leaf_only);
+	tcase_add_loop_test(tc, a_full_tree_refuses_and_still_deletes, 0, 3);
 	tcase_add_test(tc, test_beyond_bounds);
 	tcase_add_loop_test(tc, test_small_recovery, 0, 2);
 	tcase_add_test(tc, test_read_only);
-	tcase_add_test(tc, test_supers);
-	tcase_add_test(tc, test_roots);
+	tcase_add_test(tc, one_good_superblock_is_enough);
+	tcase_add_test(tc, one_good_root_copy_is_enough);
 	tcase_add_test(tc, test_lost_root);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

@@ -37,7 +37,7 @@ static void check_reruns(const struct world *world)
 
 /* ---- Against the model ---- */
 
-START_TEST(test_small)
+START_TEST(a_small_tree_agrees_with_the_model)
 {
 	world_init(&w, (uint64_t)_i + 1, 300, 400, _i % 2);
 	ck_assert_int_eq(world_mount(&w), 0);
@@ -63,7 +63,7 @@ START_TEST(test_small)
 END_TEST
 
 /* More than the pool holds: evictions, growth, splits and joins. */
-START_TEST(test_large)
+START_TEST(a_tree_larger_than_memory_agrees_with_the_model)
 {
 	struct tree_stats stats;
 
@@ -141,7 +141,7 @@ START_TEST(test_nothing_logged)
 }
 END_TEST
 
-START_TEST(test_crash)
+START_TEST(a_crashed_tree_agrees_with_its_last_commit)
 {
 	world_init(&w, (uint64_t)_i + 90, 1500, 900, _i % 2);
 	for (unsigned life = 0; life < 6; life++) {
@@ -322,11 +322,13 @@ int main(void)
 	TCase *cuts = tcase_create("cuts");
 
 	msg_set_level(MSG_ERROR);
-	tcase_add_loop_test(tc, test_small, 0, 6);
-	tcase_add_loop_test(tc, test_large, 0, 2);
+	tcase_add_loop_test(tc, a_small_tree_agrees_with_the_model, 0, 6);
+	tcase_add_loop_test(tc, a_tree_larger_than_memory_agrees_with_the_model,
+			    0, 2);
 	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
 	tcase_add_test(tc, test_nothing_logged);
-	tcase_add_loop_test(tc, test_crash, 0, 4);
+	tcase_add_loop_test(tc, a_crashed_tree_agrees_with_its_last_commit,
+			    0, 4);
 	tcase_add_loop_test(tc, test_leaves_are_placed, 0, DOUBT_KINDS);
 	tcase_add_test(tc, test_same_run);
 	tcase_add_loop_test(cuts, test_power_cuts, 0, SIM_CUT_RANDOM + 1);
