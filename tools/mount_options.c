@@ -39,6 +39,7 @@ FLAG_SETTER(set_ro, read_only, true)
 FLAG_SETTER(set_rw, read_only, false)
 FLAG_SETTER(set_remount, remount, true)
 FLAG_SETTER(set_accept_loss, accept_loss, true)
+FLAG_SETTER(set_norecovery, norecovery, true)
 FLAG_SETTER(set_nodiratime, nodiratime, true)
 FLAG_SETTER(set_diratime, nodiratime, false)
 FLAG_SETTER(set_nosymfollow, nosymfollow, true)
@@ -229,6 +230,8 @@ static const struct row {
 	{ "rw", set_rw, NULL, 0, 0 },
 	{ "remount", set_remount, NULL, 0, 0 },
 	{ "accept_loss", set_accept_loss, NULL, 0, 0 },
+	{ "norecovery", set_norecovery, NULL, FIXED(norecovery) },
+	{ "noload", set_norecovery, NULL, FIXED(norecovery) },
 	{ "noatime", set_noatime, NULL, 0, 0 },
 	{ "relatime", set_relatime, NULL, 0, 0 },
 	{ "strictatime", set_strictatime, NULL, 0, 0 },

@@ -11,6 +11,7 @@ struct mount_settings {
 	bool remount;		/* change a mount that is there */
 	bool read_only;
 	bool accept_loss;	/* see tree/tree.h */
+	bool norecovery;	/* likewise; only with read_only */
 	bool noatime, strictatime, nodiratime;
 	bool nosymfollow;
 	bool allow_other;

@@ -138,6 +138,11 @@ static int change_writing(struct server *s, const struct mount_settings *next,
 
 	if (next->read_only == fs_read_only(s->fs))
 		return 0;
+	if (s->settings.norecovery) {
+		snprintf(why, bytes, "%s is mounted without what is in its "
+			 "log: unmount it, and mount it anew", s->device);
+		return -EINVAL;
+	}
 	rc = reopen_fs(s, &change);
 	if (!rc && s->fs && fs_read_only(s->fs) != next->read_only)
 		rc = -EROFS;

@@ -277,6 +277,7 @@ static int open_fs(struct server *s)
 
 	s->options = (struct fs_options){
 		.accept_loss = set->accept_loss,
+		.no_replay = set->norecovery,
 		.memory_bytes = set->memory_bytes,
 		.commit_seconds = set->commit_seconds,
 		.noatime = set->noatime,
@@ -646,6 +647,11 @@ static enum exit_code run(struct arguments *a)
 	if (a->settings.remount)
 		return remount(a->mountpoint, &a->settings, a->list) ?
 			       EXIT_MOUNT : EXIT_SUCCESS;
+	if (a->settings.norecovery && !a->settings.read_only) {
+		msg_error("mount option \"norecovery\": only with \"ro\", for "
+			  "writing the log has to be replayed");
+		return EXIT_USAGE;
+	}
 	if (stat(a->mountpoint, &st) || !S_ISDIR(st.st_mode)) {
 		msg_error("%s: not a directory; it is mounted on one",
 			  a->mountpoint);

@@ -438,6 +438,7 @@ static int fs_open_tree(struct fs *fs)
 	struct tree_options options = {
 		.read_only = fs->options.read_only,
 		.accept_loss = fs->options.accept_loss,
+		.no_replay = fs->options.no_replay,
 		/* What is not used yet. */
 		.recover_bytes = fs->budget.replicas + fs->budget.flight / 2,
 		.node_pool_bytes = fs->budget.nodes,

@@ -51,6 +51,7 @@ enum fs_gap_writeback {
 struct fs_options {
 	bool read_only;
 	bool accept_loss;	/* see tree/tree.h */
+	bool no_replay;		/* likewise */
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime, unless */

@@ -44,6 +44,8 @@ struct tree_options {
 	bool read_only;
 	bool accept_loss;	/* allow writing although acknowledged log
 				   records are lost; goes on without them */
+	bool no_replay;		/* with read_only: the state of the last root,
+				   whatever the log has */
 	size_t node_pool_bytes;	/* 0: 32 MiB; at least 4 MiB */
 	size_t recover_bytes;	/* memory for records of the log, until
 				 * tree_recovered_end; 0: as little as

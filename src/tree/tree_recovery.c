@@ -25,6 +25,7 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
+#define SECTORS_PER_MIB 2048
 #define DEFAULT_POOL_BYTES ((size_t)32 << 20)
 #define DEFAULT_COMMIT_NS 5000000000ull
 #define DEFAULT_CHECKPOINT_NS 60000000000ull
@@ -101,8 +102,11 @@ static int check_super(struct tree *tree)
 	le64 fsid;
 
 	if (super->sectors > limits->sectors) {
-		msg_error("the device has %" PRIu64 " sectors, the file system "
-			  "%" PRIu64, limits->sectors, super->sectors);
+		msg_error("the device has %.1f MiB, the file system %.1f: make "
+			  "the device as large as it was; a file system cannot "
+			  "be made smaller", (double)limits->sectors /
+			  SECTORS_PER_MIB, (double)super->sectors /
+			  SECTORS_PER_MIB);
 		return -EFBIG;
 	}
 	if (super->logical_bytes < limits->logical_bytes) {
@@ -345,7 +349,11 @@ static int recover_log(struct tree *tree)
 	tree->last_chain = tree->durable.cut_chain;
 	if (tree->durable.clean && !tree->roots_doubted)
 		return 0;
-	return replay_log(tree);
+	if (!tree->options.no_replay)
+		return replay_log(tree);
+	msg_warn("the log is not replayed: what was written last is not there, "
+		 "and what was overwritten last may not be readable");
+	return 0;
 }
 
 /* ---- Open ---- */
@@ -410,8 +418,8 @@ int tree_open(struct env *env, struct queue *queue,
 	if (!t)
 		return -ENOMEM;
 	tree_init(t, env, queue, options);
-	rc = t->options.node_pool_bytes < TREE_MIN_POOL_BYTES ? -EINVAL :
-	     open_all(t);
+	rc = t->options.node_pool_bytes < TREE_MIN_POOL_BYTES ||
+	     (t->options.no_replay && !t->read_only) ? -EINVAL : open_all(t);
 	/* A write error or a contradiction in replay was reported where it was
 	 * found. */
 	if (!rc && t->failed)

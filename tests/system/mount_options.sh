@@ -40,6 +40,8 @@ refused() {
 refusals() {
 	refused discard fstrim
 	refused commit=301 "1 to 300 seconds"
+	refused norecovery 'only with "ro"'
+	refused noload 'only with "ro"'
 	refused nonsense "not known"
 	touch "$work/file"
 	"$tools/traxfs" "$image" "$work/file" 2>"$work/said" &&
@@ -72,6 +74,46 @@ automatic_loop() {
 	umount "$mnt" || fail umount
 	check "$image"
 	losetup -j "$image" | grep . && fail "the loop device is still there"
+}
+
+# After a crash: without the log the state of the last checkpoint; nothing is
+# written, and the log is still there for a mount that reads it.
+without_log() {
+	"$tools/traxfs" "$image" "$mnt" || fail mount
+	echo late >"$mnt/late"
+	sync -f "$mnt"
+	kill -KILL "$(server)"
+	wait_for_server
+	umount "$mnt"
+	before=$(sha256sum <"$image")
+	"$tools/traxfs" -o ro,norecovery "$image" "$mnt" 2>"$work/said" ||
+		fail "mount without the log"
+	grep -q "the log is not replayed" "$work/said" ||
+		fail "said: $(cat "$work/said")"
+	[ -e "$mnt/durable" ] || fail "what the checkpoint has"
+	[ ! -e "$mnt/late" ] || fail "the log was replayed"
+	"$tools/traxfs" -o remount,rw "$image" "$mnt" 2>"$work/said" &&
+		fail "writing without what is in the log"
+	grep -q "unmount it" "$work/said" || fail "$(cat "$work/said")"
+	umount "$mnt" || fail umount
+	wait_for_server
+	[ "$(sha256sum <"$image")" = "$before" ] || fail "it wrote"
+	"$tools/traxfs" "$image" "$mnt" || fail mount
+	[ "$(cat "$mnt/late")" = late ] || fail "the log is lost"
+	umount "$mnt" || fail umount
+	wait_for_server
+	check "$image"
+}
+
+# A device that has become smaller: what to do is said.
+smaller() {
+	cp "$image" "$work/smaller"
+	truncate -s 40M "$work/smaller"
+	"$tools/traxfs" "$work/smaller" "$mnt" 2>"$work/said"
+	[ $? -eq 6 ] || fail "smaller: $(cat "$work/said")"
+	grep -q "the device has 40.0 MiB, the file system 64.0: make" \
+		"$work/said" || fail "$(cat "$work/said")"
+	rm "$work/smaller"
 }
 
 # Nothing is written to a device that is read-only, and it says so.
@@ -155,6 +197,8 @@ make_image 64M
 refusals
 "$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
 automatic_loop
+without_log
+smaller
 protected
 remount_as_told -o rw
 remount_as_told -o noloop
