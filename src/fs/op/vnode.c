@@ -17,12 +17,10 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/op/item_scan.h"
 
 /* Deletes under way at once, of those found at mount. */
 #define RESUME_AT_ONCE 8u
-/* Orphan items looked at in one transaction. */
-#define RESUME_ITEMS 256u
-#define RESUME_ROOM 3u
 
 struct orphan_resume {
 	struct list link;
@@ -146,12 +144,6 @@ void vnode_forget_resume(struct fs *fs)
 	}
 }
 
-struct resume_scan {
-	uint64_t next;		/* inode number to go on from */
-	bool over;
-	int rc;
-};
-
 static int resume_take(struct fs *fs, const struct tree_item *item)
 {
 	const struct orphan_item *orphan = item->value;
@@ -170,64 +162,11 @@ static int resume_take(struct fs *fs, const struct tree_item *item)
 	return 0;
 }
 
-static int resume_run(struct fs_txn *txn)
-{
-	struct resume_scan *scan = txn->state;
-	struct tree_item item;
-	unsigned i;
-	int rc;
-
-	for (i = 0; i < RESUME_ITEMS; i++) {
-		rc = tree_seek_ge(txn->tree_txn,
-				  key_make(0, ITEM_ORPHAN, scan->next),
-				  key_make(0, ITEM_ORPHAN, UINT64_MAX), &item);
-		if (rc == -ENOENT) {
-			scan->over = true;
-			return 0;
-		}
-		if (!rc)
-			rc = resume_take(txn->fs, &item);
-		if (rc)
-			return rc;
-		scan->next = item.key.off + 1;
-		/* A few leaves at a time: that is what the bounds allow. */
-		if (tree_txn_room(txn->tree_txn) < RESUME_ROOM)
-			return 0;
-	}
-	return 0;
-}
-
-static void resume_end(struct fs_txn *txn, int rc, uint64_t seq)
-{
-	struct resume_scan *scan = txn->state;
-
-	(void)seq;
-	scan->rc = rc;
-	if (rc)
-		scan->over = true;
-	if (scan->over)
-		fs_txn_finish(txn, rc);
-	else
-		fs_txn_restart(txn);
-}
-
-static const struct fs_txn_type resume_type = {
-	.name = "resume",
-	.bounds = { .nodes = 8 },
-	.stages = 8,
-	.run = resume_run,
-	.end = resume_end,
-};
-
 int vnode_resume_orphans(struct fs *fs)
 {
-	struct resume_scan scan = { 0 };
-	int rc = fs_txn_start(fs, &resume_type, NULL, &scan);
+	int rc = item_scan(fs, ITEM_ORPHAN, resume_take);
 
 	if (!rc)
-		rc = fs_wait(fs, &scan.over);
-	if (rc)
-		return rc;
-	vnode_resume_next(fs);
-	return scan.rc;
+		vnode_resume_next(fs);
+	return rc;
 }

@@ -19,11 +19,10 @@
 #include "base/msg.h"
 #include "base/units.h"
 #include "fs/op/abandon_alloc.h"
-#include "fs/op/op.h"
+#include "fs/op/item_scan.h"
 
 #define BUSY_FIRST_NS 25000000000ull	/* time that a transaction which just
 					 * began is left alone */
-#define LOAD_ROOM 3u
 #define DROP_REGIONS 8u		/* regions dropped by one transaction */
 #define DROP_PATHS 40u
 #define DROP_CHANGES 24u
@@ -40,14 +39,7 @@ static uint64_t now_seconds(struct fs *fs)
 
 /* ---- Mount ---- */
 
-struct region_scan {
-	struct fs *fs;
-	uint64_t next;
-	bool over;
-	int rc;
-};
-
-static int scan_take(struct region_scan *scan, const struct tree_item *item)
+static int region_take(struct fs *fs, const struct tree_item *item)
 {
 	const struct region_item *value = item->value;
 	struct replica_region region = {
@@ -63,64 +55,19 @@ static int scan_take(struct region_scan *scan, const struct tree_item *item)
 	int rc;
 
 	region.live = region.copies;
-	rc = region.sector + region.sectors > scan->fs->disk->limits.sectors ?
+	rc = region.sector + region.sectors > fs->disk->limits.sectors ?
 		-EUCLEAN :
-		regions_add(scan->fs->replicas->regions, &region);
+		regions_add(fs->replicas->regions, &region);
 	if (rc == -EUCLEAN)
 		msg_warn("%s: the region of copies at sector %llu meets "
 			 "another, or the end of the disk",
-			 scan->fs->disk->name,
+			 fs->disk->name,
 			 (unsigned long long)region.sector);
 	return rc == -EUCLEAN ? 0 : rc;
 }
 
-static int scan_run(struct fs_txn *txn)
-{
-	struct region_scan *scan = txn->state;
-	struct tree_item item;
-	int rc = 0;
-
-	while (!rc && tree_txn_room(txn->tree_txn) >= LOAD_ROOM) {
-		rc = tree_seek_ge(txn->tree_txn,
-				  key_make(0, ITEM_REGION, scan->next),
-				  key_make(0, ITEM_REGION, UINT64_MAX), &item);
-		if (rc == -ENOENT) {
-			scan->over = true;
-			return 0;
-		}
-		if (!rc)
-			rc = scan_take(scan, &item);
-		if (!rc)
-			scan->next = item.key.off + 1;
-	}
-	return rc;
-}
-
-static void scan_end(struct fs_txn *txn, int rc, uint64_t seq)
-{
-	struct region_scan *scan = txn->state;
-
-	(void)seq;
-	scan->rc = rc;
-	if (rc)
-		scan->over = true;
-	if (scan->over)
-		fs_txn_finish(txn, rc);
-	else
-		fs_txn_restart(txn);
-}
-
-static const struct fs_txn_type scan_type = {
-	.name = "find regions",
-	.bounds = { .nodes = 16 },
-	.stages = 16,
-	.run = scan_run,
-	.end = scan_end,
-};
-
 int replicas_open(struct fs *fs, const struct replica_table_ops *ops)
 {
-	struct region_scan scan = { .fs = fs };
 	struct replicas *replicas = calloc(1, sizeof(*replicas));
 	int rc;
 
@@ -135,15 +82,12 @@ int replicas_open(struct fs *fs, const struct replica_table_ops *ops)
 	replicas->regions = regions_new();
 	if (!replicas->regions)
 		return -ENOMEM;
-	rc = fs_txn_start(fs, &scan_type, NULL, &scan);
-	if (rc)
-		return rc;
-	rc = fs_wait(fs, &scan.over);
+	rc = item_scan(fs, ITEM_REGION, region_take);
 	if (rc)
 		return rc;
 	space_set_replicas(tree_space(fs->tree),
 			   regions_sectors(replicas->regions));
-	return scan.rc;
+	return 0;
 }
 
 void replicas_free(struct fs *fs)
