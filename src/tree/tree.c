@@ -116,24 +116,32 @@ bool tree_idle(const struct tree *tree)
 	       !tree->growth.txn;
 }
 
+int tree_poll(struct tree *tree, uint64_t next_ns)
+{
+	const uint64_t now_ns = env_now_ns(tree->env);
+	int64_t timeout_ns = -1;
+	int rc;
+
+	if (next_ns <= now_ns)
+		timeout_ns = 0;
+	else if (next_ns - now_ns < INT64_MAX)
+		timeout_ns = (int64_t)(next_ns - now_ns);
+	rc = queue_poll_ns(tree->queue, timeout_ns);
+	return rc < 0 ? rc : 0;
+}
+
 int tree_wait(struct tree *tree, const bool *done)
 {
-	while (!*done) {
-		const uint64_t now_ns = env_now_ns(tree->env);
-		const uint64_t next_ns = tree_run(tree, now_ns);
-		int timeout_ms = -1, rc;
+	int rc = 0;
 
-		if (*done)
-			break;
-		if (next_ns <= now_ns)
-			timeout_ms = 0;
-		else if (next_ns - now_ns < 1000000000u)
-			timeout_ms = (int)((next_ns - now_ns) / 1000000) + 1;
-		rc = queue_poll(tree->queue, timeout_ms);
-		if (rc < 0)
-			return rc;
+	while (!rc && !*done) {
+		const uint64_t next_ns =
+			tree_run(tree, env_now_ns(tree->env));
+
+		if (!*done)
+			rc = tree_poll(tree, next_ns);
 	}
-	return 0;
+	return rc;
 }
 
 /* ---- Accessors ---- */

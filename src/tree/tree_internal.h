@@ -263,6 +263,9 @@ void tree_set_root(struct tree *tree, struct buffer *root);
 void tree_wake(struct list *list, int rc);
 /* Writes a message if few inode numbers are left. */
 void tree_warn_numbers(const struct tree *tree);
+/* Polls the disk until `next_ns`, which tree_run has returned, at most; 0 or an
+ * error. */
+int tree_poll(struct tree *tree, uint64_t next_ns);
 /* Polls the queue and runs the tree until *done. */
 int tree_wait(struct tree *tree, const bool *done);
 static inline bool tree_resident(const struct buffer *buffer)

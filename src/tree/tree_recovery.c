@@ -569,10 +569,11 @@ static int close_started(struct tree *tree)
 	/* Waits for what the tree has begun by itself: node tracks, loads of
 	 * groups. */
 	while (!rc && !idle) {
+		uint64_t next_ns;
+
 		idle = tree_idle(tree);
-		tree_run(tree, env_now_ns(tree->env));
-		rc = queue_poll(tree->queue, idle ? 0 : -1);
-		rc = rc > 0 ? 0 : rc;
+		next_ns = tree_run(tree, env_now_ns(tree->env));
+		rc = tree_poll(tree, idle ? 0 : next_ns);
 	}
 	tree->closing = true;
 	if (!rc)
