@@ -154,6 +154,7 @@ int slots_add_track(struct space *s, uint64_t addr, uint32_t slots)
 		return rc;
 	memmove(&s->track[at + 1], &s->track[at],
 		(s->tracks - at) * sizeof(t));
+	t.fresh = true;
 	s->track[at] = t;
 	s->tracks++;
 	s->slots_total += slots;
@@ -223,25 +224,49 @@ static bool track_is_full(const struct node_track *t)
 	return t->busy_n == t->slots;
 }
 
-/* The track with a free slot that is nearest to addr, not counting `skip`. */
+void space_slot_written(struct space *s, traxaddr addr, bool good)
+{
+	uint32_t slot;
+	struct node_track *t = slot_find(s, addr, &slot);
+
+	if (t)
+		t->failed = !good;
+}
+
+uint64_t space_slots_failed(const struct space *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->tracks; i++)
+		if (s->track[i].failed)
+			n += s->track[i].slots - s->track[i].busy_n;
+	return n;
+}
+
+/* The track with a free slot that is nearest to addr, not counting `skip`; one
+ * that has failed only when there is no other. */
 static struct node_track *track_nearest(const struct space *s, uint64_t addr,
 					const struct node_track *skip)
 {
+	struct node_track *failed = NULL;
 	size_t above = tracks_upto(s, addr), below = above;
 
 	for (;;) {
 		struct node_track *t;
 
 		if (!below && above == s->tracks)
-			return NULL;
+			return failed;
 		if (above == s->tracks ||
 		    (below && addr - s->track[below - 1].addr <=
 		     s->track[above].addr - addr))
 			t = &s->track[--below];
 		else
 			t = &s->track[above++];
-		if (t != skip && !track_is_full(t))
+		if (t == skip || track_is_full(t))
+			continue;
+		if (!t->failed)
 			return t;
+		failed = failed ? failed : t;
 	}
 }
 
@@ -279,9 +304,9 @@ traxaddr space_slot_take(struct space *s, traxaddr near, bool apart)
 	struct node_track *own = slot_find(s, from, &slot), *t = own;
 	traxaddr addr;
 
-	if (!t || track_is_full(t) || (apart && near))
+	if (!t || track_is_full(t) || t->failed || (apart && near))
 		t = track_nearest(s, from, own);
-	if (!t)
+	if (!t || (t->failed && own && !own->failed && !track_is_full(own)))
 		t = own;
 	assert(t && !track_is_full(t));
 	slot = track_free_slot(t, t == own ? slot + 1 : 0);
@@ -300,9 +325,11 @@ static struct node_track *track_emptiest(const struct space *s,
 	for (size_t i = 0; i < s->tracks; i++) {
 		struct node_track *t = &s->track[i];
 
-		if (t != skip && !track_is_full(t) &&
-		    (!best || t->slots - t->busy_n >
-		     best->slots - best->busy_n))
+		if (t == skip || track_is_full(t) ||
+		    (t->failed && best && !best->failed))
+			continue;
+		if (!best || (best->failed && !t->failed) ||
+		    t->slots - t->busy_n > best->slots - best->busy_n)
 			best = t;
 	}
 	return best;
@@ -321,18 +348,48 @@ traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
 	const struct node_track *own = slot_find(s, of, &mine);
 	struct node_track *t = slot_find(s, s->last_mirror, &slot);
 
-	if (!t || t == own || !track_takes_mirrors(t)) {
+	if (!t || t == own || t->failed || !track_takes_mirrors(t)) {
 		t = track_emptiest(s, own);
 		slot = 0;
 	}
 	/* The only track with room: half of it away. */
-	if (!t) {
+	if (!t || (t->failed && own && !own->failed && !track_is_full(own))) {
 		t = slot_find(s, of, &mine);
 		assert(t && !track_is_full(t));
 		slot = (mine + t->slots / 2) % t->slots;
 	}
 	s->last_mirror = slot_mark_taken(s, t, track_free_slot(t, slot));
 	return s->last_mirror;
+}
+
+traxaddr space_slot_take_other(struct space *s, traxaddr bad,
+			       traxaddr other, bool frozen)
+{
+	uint32_t slot = 0, unused;
+	const struct node_track *of_bad = slot_find(s, bad, &slot);
+	const struct node_track *of_other = slot_find(s, other, &unused);
+	struct node_track *best = NULL;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < s->tracks; i++) {
+		struct node_track *t = &s->track[i];
+		const uint64_t away = t->addr > bad ? t->addr - bad :
+						      bad - t->addr;
+		/* Worse by more than any distance. */
+		const uint64_t cost =
+			away + (t->failed ? s->sectors * 4 : 0) +
+			(t == of_bad ? s->sectors * 2 : 0) +
+			(t == of_other ? s->sectors : 0);
+
+		if (track_is_full(t) || (frozen && t->fresh) || cost >= least)
+			continue;
+		best = t;
+		least = cost;
+	}
+	if (!best)
+		return 0;
+	return slot_mark_taken(
+		s, best, track_free_slot(best, best == of_bad ? slot + 1 : 0));
 }
 
 static void slot_unbusy(struct space *s, struct node_track *t, uint32_t slot)

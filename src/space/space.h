@@ -162,6 +162,23 @@ traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);
 
 /*
+ * Another slot for a node or mirror that could not be written to `bad`, if
+ * possible on another track than that and than the other copy (`other`; 0: there
+ * is none); `frozen`: on a track that the last cut knew.  Uses up one reserved
+ * slot.  0: there is none, and the reservation stays.
+ */
+traxaddr space_slot_take_other(struct space *space, traxaddr bad,
+			       traxaddr other, bool frozen);
+
+/*
+ * A write to a slot has ended, well or not.  A track that a write has failed on
+ * is used only where no other has a free slot, until a write there is good.
+ */
+void space_slot_written(struct space *space, traxaddr addr, bool good);
+/* Free slots of such tracks. */
+uint64_t space_slots_failed(const struct space *space);
+
+/*
  * For choosing a node's slot when it is written.  space_slot_track: the node
  * track that holds `slot`.  space_slot_next: the first slot on it, at or behind
  * `from`, that is free or is `slot` itself; false: none.  space_slot_exchange:

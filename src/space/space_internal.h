@@ -49,6 +49,8 @@ struct node_track {
 	uint64_t *busy;		/* bit set: the slot may not be taken; set
 				 * beyond the last slot, too */
 	uint64_t *tree;		/* bit set: the running tree uses the slot */
+	bool failed;		/* the last write to one of its slots did */
+	bool fresh;		/* it joined after the last cut */
 };
 
 struct space {

@@ -107,6 +107,8 @@ static void write_done(struct disk_request *req)
 	buffer->writes--;
 	tree->ckpt.writes--;
 	tree->stats.node_writes++;
+	space_slot_written(tree->space, addr_make(0, req->sector),
+			   !req->result);
 	if (req->result)
 		write_failed(tree, w);
 	if (w->mirror)
@@ -246,51 +248,21 @@ static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
 	}
 }
 
-/* A track that joined after the cut is not in the payload. During recovery
- * there is no payload yet: the first one will have what recovery has taken. */
-static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
-{
-	const uint8_t *map = ckpt->payload;
-	size_t off = 0;
-
-	if (!map)
-		return true;
-	while (off < ckpt->root.slotmap_bytes) {
-		struct slot_track head;
-		uint64_t first, end;
-
-		memcpy(&head, map + off, sizeof(head));
-		first = le64_get(head.addr);
-		end = first + (uint64_t)le16_get(head.slots) *
-			      TRAX_NODE_SECTORS;
-		if (addr >= first && addr < end)
-			return true;
-		off += sizeof(head) + (le16_get(head.slots) + 7u) / 8;
-	}
-	return false;
-}
-
 /* Finds another slot. The running generation has the node at the same place, or
  * has already left the bad slot for another (with a shadow) and will never use
  * it. */
 static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
-			     traxaddr bad, bool mirror)
+			     traxaddr bad, traxaddr other)
 {
 	struct space *space = tree->space;
-	traxaddr addr = 0;
+	traxaddr addr;
 
-	if (mirror && space_slots_reserve(space, 1))
-		addr = space_slot_take_mirror(space, buffer->ptr.addr);
-	if (addr && !payload_knows(&tree->ckpt, addr)) {
-		space_slot_free(space, addr, tree->gen);
-		addr = 0;
-	}
-	if (!addr && space_slots_reserve(space, 1))
-		addr = space_slot_take(space, bad, true);
-	if (!addr)
+	if (!space_slots_reserve(space, 1))
 		return 0;
-	if (!payload_knows(&tree->ckpt, addr)) {
-		space_slot_free(space, addr, tree->gen);
+	/* Recovery has no payload yet: what it takes will be in the first. */
+	addr = space_slot_take_other(space, bad, other, tree->ckpt.payload);
+	if (!addr) {
+		space_slots_release(space, 1);
 		return 0;
 	}
 	payload_mark(&tree->ckpt, addr, true);
@@ -322,10 +294,10 @@ static void move(struct tree *tree, struct buffer *buffer)
 	unsigned i = 0;
 
 	if (buffer->bad)
-		ptr.addr = another_slot(tree, buffer, buffer->ptr.addr, false);
-	if (buffer->bad_mirror)
-		ptr.addr2 = another_slot(tree, buffer, buffer->ptr.addr2, true);
+		ptr.addr = another_slot(tree, buffer, ptr.addr, ptr.addr2);
 	ptr.addr = ptr.addr ? ptr.addr : buffer->ptr.addr;
+	if (buffer->bad_mirror)
+		ptr.addr2 = another_slot(tree, buffer, ptr.addr2, ptr.addr);
 	ptr.addr2 = ptr.addr2 ? ptr.addr2 : buffer->ptr.addr2;
 	if (buffer->live && buffer->parent)
 		i = apply_index(buffer);
