@@ -162,10 +162,10 @@ traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);
 
 /*
- * Another slot for a node or mirror that could not be written to `bad`, if
- * possible on another track than that and than the other copy (`other`; 0: there
- * is none); `frozen`: on a track that the last cut knew.  Uses up one reserved
- * slot.  0: there is none, and the reservation stays.
+ * Another slot for a node or mirror that could not be written to `bad`; if
+ * possible on another track than that and than the other copy (`other`; 0:
+ * there is none); `frozen`: on a track that the last cut knew.  Uses up one
+ * reserved slot.  0: there is none, and the reservation stays.
  */
 traxaddr space_slot_take_other(struct space *space, traxaddr bad,
 			       traxaddr other, bool frozen);

@@ -1,16 +1,16 @@
 /*
  * bad_sectors.c - sectors that could not be written.
  *
- *   failed write -> [written again, in halves, down to a block] -> good: given
- *                   back; bad: [txn] OWNER_BAD
+ *   failed write -> [written again, in halves, down to a block or a part of
+ *                   MAX_RANGES] -> good: given back; bad: [txn] OWNER_BAD
  *
  * The sectors were taken for a write and belong to nobody yet, so anything may
  * be written there.  Nobody's data waits for this: it has gone elsewhere.  When
- * nothing at all can be written it is the disk that is in trouble and not the
- * place; then it is tried again later, as often as the fault policy has data
- * written (disk/fault.h).  What fails even then is left alone until the next
- * mount, and so is what is bad in too many places.  Bad is what fails twice,
- * with a pause between.
+ * nothing at all can be written, here or elsewhere, it is the disk that is in
+ * trouble and not the place; then it is tried again later, as often as the
+ * fault policy has data written (disk/fault.h).  What fails even then is left
+ * alone until the next mount, and so is what is bad in too many places.  Bad is
+ * what fails twice, with a pause between.
  */
 #include "fs/data/bad_sectors.h"
 #include "fs/data/failure.h"
@@ -24,6 +24,10 @@
 #define MAX_RANGES 32u		/* bad ranges of one write, at most */
 #define MAX_HALVES 32u		/* parts of one write that wait to be tried, at
 				 * most */
+
+/* Writes of one try that fail before it is given up, while nothing at all says
+ * that the disk is well. */
+#define MAX_FAILURES 8u
 
 static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
 
@@ -42,6 +46,9 @@ struct bad_write {
 	struct bad_range todo[MAX_HALVES], found[MAX_RANGES];
 	unsigned todo_n, found_n;
 	bool some_good, too_many;
+	unsigned failed;		/* writes of this try */
+	uint64_t written_bytes;		/* by the file system, when the write
+					 * had failed */
 	struct queue_request req;
 	struct iovec iov[];
 };
@@ -130,7 +137,8 @@ static void bad_write_halve(struct bad_write *bad,
 	uint64_t middle = (range->sector + range->n / 2) / BLOCK_SECTORS *
 			  BLOCK_SECTORS;
 
-	if (range->n <= BLOCK_SECTORS || middle <= range->sector ||
+	if (bad->again || range->n <= BLOCK_SECTORS ||
+	    range->n <= bad->whole.n / MAX_RANGES || middle <= range->sector ||
 	    bad->todo_n + 2 > MAX_HALVES) {
 		bad_write_found(bad, range);
 		return;
@@ -141,6 +149,13 @@ static void bad_write_halve(struct bad_write *bad,
 		range->sector, middle - range->sector };
 }
 
+/* Does nothing say that the disk is well? */
+static bool is_in_trouble(const struct bad_write *bad)
+{
+	return !bad->some_good &&
+	       bad->written_bytes == bad->files->written_bytes;
+}
+
 static void bad_write_written(struct disk_request *req)
 {
 	struct bad_write *bad = req->owner;
@@ -148,6 +163,8 @@ static void bad_write_written(struct disk_request *req)
 
 	if (req->result) {
 		bad_write_halve(bad, &range);
+		if (++bad->failed >= MAX_FAILURES && is_in_trouble(bad))
+			bad->todo_n = bad->found_n = 0;
 	} else {
 		bad->some_good = true;
 		space_give_back(tree_space(bad->files->fs->tree), range.sector,
@@ -165,6 +182,7 @@ static void bad_write_begin(struct bad_write *bad)
 			bad->todo[bad->todo_n++] = bad->found[--bad->found_n];
 	bad->found_n = 0;
 	bad->too_many = false;
+	bad->failed = 0;
 	bad_write_next(bad);
 }
 
@@ -213,7 +231,7 @@ static void bad_write_next(struct bad_write *bad)
 	unsigned n = 0;
 
 	if (!bad->todo_n) {
-		if (!bad->some_good) {
+		if (is_in_trouble(bad)) {
 			bad_write_later(bad);
 			return;
 		}
@@ -261,6 +279,7 @@ void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n)
 	bad->files = files;
 	list_init(&bad->link);
 	bad->whole = (struct bad_range){ sector, n };
+	bad->written_bytes = files->written_bytes;
 	files->bad_writes++;
 	bad_write_begin(bad);
 }

@@ -22,6 +22,7 @@
 #ifndef TRAX_DATA_FILE_DATA_H
 #define TRAX_DATA_FILE_DATA_H
 
+#include "fs/data/bad_stretch.h"
 #include "fs/op/block_units.h"
 #include "fs/op/fs_internal.h"
 
@@ -378,6 +379,7 @@ struct files {
 	unsigned heals, bad_writes;
 	struct list suspects;		/* bad sectors that wait for another
 					 * try */
+	struct bad_stretch stretch;
 	size_t fetch_chunks;		/* chunks pinned by fetches */
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when old dirty blocks are looked

@@ -93,6 +93,7 @@ static void files_lists(struct files *files)
 	list_init(&files->destages);
 	list_init(&files->gap_queue);
 	list_init(&files->suspects);
+	rangeset_init(&files->stretch.held);
 }
 
 static const struct vnode_data_ops files_data_ops = {
@@ -148,6 +149,7 @@ void files_free(struct fs *fs)
 		return;
 	files->policy->close(files);
 	preallocs_free(files);
+	rangeset_fini(&files->stretch.held);
 	for_each_read_event(ev, fs, close)
 		(*ev)->close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
@@ -254,6 +256,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 		files->wake_ns = UINT64_MAX;
 		read_waits_feed(files);
 		bads_run(files, now_ns);
+		bad_stretch_run(files, now_ns);
 		writeback_pump(files);
 	}
 	if (now_ns >= files->scan_ns) {

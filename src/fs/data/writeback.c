@@ -332,9 +332,10 @@ void writeback_segment_done(struct writeback_segment *segment)
 		msg_error("%s: sector %llu cannot be written",
 			  wb->files->fs->disk->name,
 			  (unsigned long long)req->sector);
-	}
-	else
+		bad_stretch_failed(wb->files, req->sector, req->sectors);
+	} else {
 		wb->files->written_bytes += req->sectors * SECTOR_BYTES;
+	}
 	if (--wb->outstanding == 0)
 		wb->written(wb, wb->rc);
 }

@@ -355,6 +355,8 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 			return fs_txn_wait_group(txn, group);
 		if (rc == -ENOSPC && prealloc_wait_room(txn) == FS_TXN_WAIT)
 			return FS_TXN_WAIT;
+		if (rc == -ENOSPC && bad_stretch_give_back(wb->files))
+			continue;
 		if (rc == -ENOSPC && replica_room(txn, want.sectors))
 			return FS_TXN_WAIT;
 		if (rc == -ENOSPC && !wb->waited) {

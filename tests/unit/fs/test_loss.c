@@ -280,20 +280,25 @@ static unsigned metadata_of(const struct rig *rig, struct stretch *at)
 	return n;
 }
 
-/* Every write of data fails. */
-static void fail_data(struct rig *rig)
+/* Every write of data between two sectors fails. */
+static void fail_data_in(struct rig *rig, uint64_t from, uint64_t most)
 {
 	struct stretch at[MANY_TRACKS];
 	unsigned n = metadata_of(rig, at), i;
-	uint64_t from = 0, end;
+	uint64_t end;
 
-	for (i = 0; i <= n; i++) {
-		end = i < n ? at[i].sector :
-			      sim_disk(rig->sim)->limits.sectors;
+	for (i = 0; i <= n && from < most; i++) {
+		end = i < n && at[i].sector < most ? at[i].sector : most;
 		if (end > from)
 			fail_writes(rig, from, end - from, 0);
-		from = i < n ? end + at[i].n : end;
+		if (i < n && at[i].sector + at[i].n > from)
+			from = at[i].sector + at[i].n;
 	}
+}
+
+static void fail_data(struct rig *rig)
+{
+	fail_data_in(rig, 0, sim_disk(rig->sim)->limits.sectors);
 }
 
 /* Returns the bytes that there was room for. */
@@ -430,6 +435,52 @@ static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
 
 	return rig_do(rig, &op);
 }
+
+/* Failed writes, those that look at what is bad included. */
+#define MOST_HITS 1500u
+
+/* However long the bad stretch is (1 to 64 MiB), what is to be written into it
+ * goes elsewhere: what is logged, new files, large ones, nodes. */
+START_TEST(a_bad_stretch_is_passed_over)
+{
+	const uint64_t sectors = UINT64_C(2048) << 2 * _i;
+	const uint64_t large = 64 * BYTES;
+	uint64_t ino, big, lbn, hits, others[OTHERS];
+	struct rig rig;
+
+	rig_open(&rig, 1024, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	fill(2);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	lbn = lbn_of(&rig, ino);
+	fail_data_in(&rig, lbn, lbn + sectors);
+	bring_home(&rig);
+	others_make(&rig, others);
+	big = make(&rig, "big", 3, BYTES);
+	write_much(&rig, big, 3, large);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	pass(&rig, UINT64_C(120000000000));
+	ck_assert(!fs_read_only(rig.fs));
+	check_memory(&rig);
+	rig_remount(&rig);
+	compare(&rig, ino, 2, BYTES);
+	others_compare(&rig, others);
+	compare(&rig, big, 3, BYTES);
+	fill(3);
+	ck_assert_int_eq(read_at(&rig, big, large - BYTES), 0);
+	ck_assert(!memcmp(seen, data, BYTES));
+	hits = sim_fault_hits(rig.sim);
+	ck_assert_uint_lt(hits, MOST_HITS);
+	/* Most of what was met is known. */
+	write_much(&rig, make(&rig, "bigger", 4, BYTES), 4, large);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	pass(&rig, UINT64_C(120000000000));
+	ck_assert_uint_lt(sim_fault_hits(rig.sim) - hits, hits);
+	rig_close(&rig);
+}
+END_TEST
 
 static void fsync_done(struct fs_op *op)
 {
@@ -644,6 +695,7 @@ int main(void)
 	tcase_add_loop_test(tc, logged_data_outlives_errors, 0, 2);
 	tcase_add_loop_test(tc, an_fsync_does_not_wait_for_another_place, 0, 2);
 	tcase_add_test(tc, room_comes_back);
+	tcase_add_loop_test(tc, a_bad_stretch_is_passed_over, 0, 4);
 	tcase_add_test(tc, logged_data_is_never_dropped);
 	tcase_add_test(tc, older_content_comes_back);
 	tcase_add_test(tc, each_description_hears_once);

@@ -1,0 +1,115 @@
+/*
+ * bad_stretch.c - see bad_stretch.h.
+ *
+ * Content whose write has failed goes elsewhere, and the nearest free place is
+ * the next one of the same bad stretch, more often than not.  So the free
+ * sectors around a failed write are held back: FIRST_SECTORS at first, and
+ * twice as much as is known to be bad with each failure at the edge of it,
+ * until writes come out of the stretch.  A few failures pass over a stretch of
+ * any size.  What is held is nobody's: it is given back after HOLD_NS without
+ * another failure, or when room is wanted that is not there otherwise.  What is
+ * bad for good is found by those who write there then (bad_sectors.c).
+ */
+#include "fs/data/bad_stretch.h"
+
+#include "base/env.h"
+#include "fs/data/file.h"
+
+/* 256 KiB: a scratch or a bad spot of a few tracks' width. */
+#define FIRST_SECTORS 512u
+/* Free runs looked at for one failure, so that it takes no long turn. */
+#define MAX_RUNS 256u
+/* Of the room that is not promised; nodes, too, want some. */
+#define HOLD_SHARE 4u
+/* Long enough for what is being written now to be placed elsewhere. */
+#define HOLD_NS UINT64_C(30000000000)
+
+static void window_widen(struct range *window, uint64_t sector, uint64_t n)
+{
+	uint64_t end = sector + n, step = window->n + n + FIRST_SECTORS;
+
+	if (!window->n || end + step < window->first ||
+	    sector > window->first + window->n + step) {
+		*window = (struct range){ sector, 0 };
+		step = n + FIRST_SECTORS;
+	}
+	if (sector < window->first) {
+		window->n += window->first - sector;
+		window->first = sector;
+		step = step < sector ? step : sector;
+		window->first -= step;
+		window->n += step;
+	}
+	if (end > window->first + window->n)
+		window->n = end + step - window->first;
+}
+
+static void hold(struct files *files, const struct range *window)
+{
+	struct space *space = tree_space(files->fs->tree);
+	uint64_t end = window->first + window->n, at = window->first, stop;
+	struct space_counts counts;
+	struct range run;
+	unsigned runs;
+	uint64_t most;
+
+	space_count(space, &counts);
+	most = counts.free > counts.reserved ?
+		       (counts.free - counts.reserved) / HOLD_SHARE : 0;
+
+	for (runs = 0; runs < MAX_RUNS && at < end &&
+	     rangeset_next(space_free_set(space), at, &run) &&
+	     run.first < end; runs++) {
+		at = run.first > at ? run.first : at;
+		stop = run.first + run.n < end ? run.first + run.n : end;
+		if (files->stretch.held.total + (stop - at) > most)
+			return;
+		if (rangeset_add(&files->stretch.held, at, stop - at))
+			return;
+		if (space_take(space, at, stop - at)) {
+			rangeset_remove(&files->stretch.held, at, stop - at);
+			return;
+		}
+		at = stop;
+	}
+}
+
+void bad_stretch_failed(struct files *files, uint64_t sector, uint64_t n)
+{
+	struct bad_stretch *stretch = &files->stretch;
+
+	if (tree_failed(files->fs->tree) || files->fs->closing)
+		return;
+	window_widen(&stretch->window, sector, n);
+	hold(files, &stretch->window);
+	stretch->until_ns = env_now_ns(files->fs->env) + HOLD_NS;
+	files_wake_at(files, stretch->until_ns);
+}
+
+bool bad_stretch_give_back(struct files *files)
+{
+	struct space *space = tree_space(files->fs->tree);
+	struct bad_stretch *stretch = &files->stretch;
+	bool any = stretch->held.count;
+	struct range run;
+
+	while (rangeset_next(&stretch->held, 0, &run)) {
+		/* The end of a range is never cut off: no memory is needed. */
+		rangeset_remove(&stretch->held, run.first, run.n);
+		space_give_back(space, run.first, run.n);
+	}
+	stretch->window.n = 0;
+	return any;
+}
+
+void bad_stretch_run(struct files *files, uint64_t now_ns)
+{
+	struct bad_stretch *stretch = &files->stretch;
+
+	if (!stretch->window.n)
+		return;
+	if (now_ns >= stretch->until_ns)
+		bad_stretch_give_back(files);
+	else
+		files_wake_at(files, stretch->until_ns);
+}
