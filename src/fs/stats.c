@@ -122,6 +122,7 @@ static json_t *stats_tree(const struct fs *fs)
 	stats_set(object, "nodes_cached", stats.nodes_cached);
 	stats_set(object, "nodes_dirty", stats.nodes_dirty);
 	stats_set(object, "checkpoints", stats.checkpoints);
+	stats_set(object, "spills", stats.spills);
 	stats_set(object, "inodes", tree_inodes(fs->tree));
 	stats_set(object, "inode_numbers_left",
 		  tree_ino_seqs_left(fs->tree));

@@ -41,6 +41,9 @@ static void free_slot(struct tree *tree, traxaddr addr, uint64_t gen)
 {
 	if (!addr || addr_device(addr) == NOWHERE)
 		return;
+	/* A write to it may be under way: nobody else gets it before that. */
+	if (tree->ckpt.phase == CKPT_SPILLING)
+		gen = tree->gen - 1;
 	if (gen != tree->gen)
 		tree->pending++;
 	space_slot_free(tree->space, addr, gen);
@@ -142,9 +145,13 @@ void apply_touch(struct tree *tree, struct buffer *buffer)
 	const struct node_ptr old = buffer->ptr;
 	unsigned i = 0;
 
+	/* What was changed last is spilled last. */
+	if (buffer->state == BUFFER_DIRTY && !buffer->level)
+		buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 	if (buffer->state == BUFFER_DIRTY)
 		return;
-	if (old.gen == tree->gen) {	/* recovery has written it out early */
+	/* Written out early, and no root knows its place. */
+	if (old.gen == tree->gen && buffer->state != BUFFER_FROZEN) {
 		buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 		return;
 	}

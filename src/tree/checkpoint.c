@@ -98,20 +98,23 @@ void ckpt_order_all(struct checkpoint *ckpt,
 		ckpt->order[i]->order = i;
 }
 
-static void freeze(struct tree *tree)
+void ckpt_freeze(struct tree *tree, struct buffer *buffer)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
+
+	buffer_set_state(tree->buffers, buffer, BUFFER_FROZEN);
+	buffer->sealed = buffer->written = buffer->mirrored = false;
+	buffer->tries = 0;
+	ckpt->order[ckpt->n++] = buffer;
+}
+
+static void freeze(struct tree *tree)
+{
 	struct list *pos, *next;
 
-	ckpt->n = 0;
-	list_for_each_safe(pos, next, &tree->buffers->dirty) {
-		struct buffer *f = list_entry(pos, struct buffer, link);
-
-		buffer_set_state(tree->buffers, f, BUFFER_FROZEN);
-		f->sealed = f->written = f->mirrored = false;
-		f->tries = 0;
-		ckpt->order[ckpt->n++] = f;
-	}
+	tree->ckpt.n = 0;
+	list_for_each_safe(pos, next, &tree->buffers->dirty)
+		ckpt_freeze(tree, list_entry(pos, struct buffer, link));
 }
 
 void ckpt_begin_writing(struct checkpoint *ckpt)
@@ -414,7 +417,7 @@ static bool waits_for_destage(struct tree *tree, unsigned fill)
 /* Is it time for a checkpoint? *next_ns is when it will be. */
 static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 {
-	const struct checkpoint *ckpt = &tree->ckpt;
+	struct checkpoint *ckpt = &tree->ckpt;
 	const unsigned fill = log_fill_percent(tree->log);
 	uint64_t due_ns;
 
@@ -423,7 +426,7 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 	if (!tree->gen_changed)
 		return false;
 	if (tree->buffers->n_dirty > tree_dirty_most(tree))
-		return true;
+		ckpt->pressed = true;
 	if (fill >= CKPT_LOG_PERCENT && !waits_for_destage(tree, fill)) {
 		due_ns = ckpt->helped ? 0 : ckpt->started_ns + FILL_PAUSE_NS;
 		if (now_ns >= due_ns)
@@ -488,6 +491,8 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 		write_root(tree);
 	else if (ckpt->phase == CKPT_RELEASING)
 		run_releasing(tree);
+	else if (ckpt->phase == CKPT_SPILLING)
+		ckpt_spill_run(tree);
 	if (ckpt->phase != CKPT_IDLE)
 		return ckpt_retry_ns(ckpt, now_ns);
 	if (tree->failed) {
@@ -495,8 +500,13 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 		return next_ns;
 	}
 	/* No cut is made inside a transaction that has changed something. */
-	if (tree->changing || !is_due(tree, now_ns, &next_ns))
+	if (tree->changing)
 		return next_ns;
+	if (!is_due(tree, now_ns, &next_ns)) {
+		if (!ckpt->pressed || ckpt_spill_begin(tree))
+			return next_ns;
+	}
+	ckpt->pressed = false;
 	if (is_needless(tree)) {
 		ckpt->wanted = false;
 		tree_wake(&ckpt->next_list, 0);
@@ -517,65 +527,4 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter)
 		list_add(&tree->doomed, &waiter->link);
 	else
 		list_add(&tree->ckpt.next_list, &waiter->link);
-}
-
-/* ---- Recovery ---- */
-
-/* Waits until all nodes of the order and their mirrors are written. */
-static int spill_write(struct tree *tree)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-	int rc = 0;
-
-	while (rc >= 0) {
-		const uint64_t now_ns = env_now_ns(tree->env);
-
-		if (now_ns < ckpt->retry_ns && !tree->failed) {
-			rc = queue_poll_ns(tree->queue,
-					   (int64_t)(ckpt->retry_ns - now_ns));
-			continue;
-		}
-		ckpt_pump(tree);
-		if (ckpt->writes) {
-			rc = queue_poll(tree->queue, -1);
-			continue;
-		}
-		if (tree->failed)
-			return -EIO;
-		if (!ckpt->failures)
-			return 0;
-		ckpt_write_again(tree, now_ns);
-	}
-	return rc;
-}
-
-/*
- * Leaves that replay has changed, and their mirrors, are written to their new
- * slots, which no root knows, so that their buffers can be evicted.  They may
- * be changed and written again: their generation goes on.
- */
-int ckpt_spill(struct tree *tree)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-	struct list *pos, *next;
-	int rc;
-
-	ckpt->n = 0;
-	list_for_each_safe(pos, next, &tree->buffers->dirty) {
-		struct buffer *f = list_entry(pos, struct buffer, link);
-
-		if (f->level || !f->parent)
-			continue;
-		f->sealed = f->written = f->mirrored = false;
-		f->tries = 0;
-		ckpt->order[ckpt->n++] = f;
-	}
-	ckpt_begin_writing(ckpt);
-	rc = spill_write(tree);
-	ckpt->phase = CKPT_IDLE;
-	for (size_t i = 0; i < ckpt->n && !rc; i++) {
-		ckpt->order[i]->written = ckpt->order[i]->mirrored = false;
-		buffer_set_state(tree->buffers, ckpt->order[i], BUFFER_CLEAN);
-	}
-	return rc;
 }

@@ -1,6 +1,6 @@
 /*
  * ckpt_internal.h - checkpoints from inside: checkpoint.c (cut, root, when),
- * ckpt_write.c (nodes).
+ * ckpt_write.c (nodes), ckpt_spill.c (some leaves without a root).
  */
 #ifndef TRAX_TREE_CKPT_INTERNAL_H
 #define TRAX_TREE_CKPT_INTERNAL_H
@@ -17,6 +17,9 @@ int ckpt_by_mirror(const void *a, const void *b);
 void ckpt_order_all(struct checkpoint *ckpt,
 		    int (*cmp)(const void *a, const void *b));
 
+/* The buffer joins those that are to be written. */
+void ckpt_freeze(struct tree *tree, struct buffer *buffer);
+
 /* Begins to write all nodes that are not written yet, and then the mirrors. */
 void ckpt_begin_writing(struct checkpoint *ckpt);
 
@@ -31,5 +34,11 @@ bool ckpt_all_submitted(const struct checkpoint *ckpt);
  * failed move, and all nodes above them are written again after the pause;
  * these then name the new places of the nodes that moved the time before. */
 void ckpt_write_again(struct tree *tree, uint64_t now_ns);
+
+/* ---- ckpt_spill.c ---- */
+
+/* Begins to write some dirty leaves without a root; false: too few. */
+bool ckpt_spill_begin(struct tree *tree);
+void ckpt_spill_run(struct tree *tree);
 
 #endif

@@ -82,6 +82,10 @@ static void write_failed(struct tree *tree, const struct ckpt_write *w)
 
 	msg_warn("node at sector %" PRIu64 ": write error (%s)", req->sector,
 		 strerror(-req->result));
+	if (tree->ckpt.phase == CKPT_SPILLING) {
+		buffer->bad = true;	/* left to the next checkpoint */
+		return;
+	}
 	if (fault_next(FAULT_NODE, fault_class(req->op, req->result),
 		       w->req.failures, &pause_ns) != FAULT_RELOCATE) {
 		tree_fail(tree, "nodes can't be written");
@@ -161,6 +165,12 @@ static bool has_room(const struct tree *tree)
 	       !tree->failed;
 }
 
+/* A spilled node that was changed meanwhile need not be written. */
+static bool is_superfluous(const struct tree *tree, const struct buffer *buffer)
+{
+	return tree->ckpt.phase == CKPT_SPILLING && !buffer->live;
+}
+
 /* Seals and submits nodes as long as there is room for writes. */
 static void pump_nodes(struct tree *tree)
 {
@@ -168,12 +178,13 @@ static void pump_nodes(struct tree *tree)
 
 	while (has_room(tree)) {
 		struct buffer *buffer = ckpt->order[ckpt->next];
-		const bool open = ckpt_may_place(tree, ckpt->next);
+		const bool open = ckpt->phase != CKPT_SPILLING &&
+				  ckpt_may_place(tree, ckpt->next);
 
 		if (buffer->level && ckpt->unplaced)
 			return;
 		ckpt->next++;
-		if (buffer->written)
+		if (buffer->written || is_superfluous(tree, buffer))
 			continue;
 		if (!open)
 			ckpt_seal(tree, buffer);
@@ -197,7 +208,8 @@ static void pump_mirrors(struct tree *tree)
 	while (has_room(tree)) {
 		struct buffer *buffer = ckpt->order[ckpt->next++];
 
-		if (buffer->ptr.addr2 && !buffer->mirrored)
+		if (buffer->ptr.addr2 && !buffer->mirrored &&
+		    !is_superfluous(tree, buffer))
 			submit(tree, buffer, true, false);
 	}
 }

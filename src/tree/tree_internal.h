@@ -97,6 +97,7 @@ struct tree_txn {
 
 enum ckpt_phase {
 	CKPT_IDLE, CKPT_WRITING, CKPT_FLUSHING, CKPT_ROOT,
+	CKPT_SPILLING,		/* see ckpt_spill.c */
 	CKPT_RELEASING,		/* what was freed before the root is given back
 				 * to the free space */
 };
@@ -123,6 +124,7 @@ struct ckpt_moved {
 struct checkpoint {
 	enum ckpt_phase phase;
 	bool wanted;
+	bool pressed;		/* too many nodes are dirty */
 	bool log_done;
 	uint64_t gen;		/* generation that is being written */
 	struct root root;	/* the root that it will have */

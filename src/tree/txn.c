@@ -134,7 +134,7 @@ static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 	    dirty + tree->new_reserved <= most)
 		return true;
 	if (dirty > most)
-		tree->ckpt.wanted = true;
+		tree->ckpt.pressed = true;
 	return false;
 }
 

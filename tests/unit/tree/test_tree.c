@@ -114,6 +114,55 @@ START_TEST(test_beside_checkpoint)
 }
 END_TEST
 
+#define SPILL_POOL_BYTES (6u << 20)
+#define SPILL_SEEDS 12
+
+/* Leaves are changed all over a tree that is larger than the memory, so some
+ * are written without a checkpoint, read again, and changed again.  Then the
+ * power goes in the middle of that. */
+START_TEST(test_spills)
+{
+	static const enum sim_cut cuts[] = { SIM_CUT_DROP, SIM_CUT_RANDOM,
+					     SIM_CUT_KEEP };
+	const enum sim_cut cut = cuts[_i % 3];
+	struct tree_stats stats;
+
+	world_init(&w, (uint64_t)_i + 90, WORLD_ITEMS, 700, true);
+	w.pool_bytes = SPILL_POOL_BYTES;
+	w.ranges = _i % 2;
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (unsigned round = 0; round < 60; round++) {
+		some_ops(&w, 100);
+		ck_assert(world_settle(&w));
+		if (round % 20 == 19)
+			world_check(&w);
+	}
+	tree_get_stats(w.tree, &stats);
+	ck_assert_uint_gt(stats.spills, 0);
+	world_compare(&w);
+	w.may_fail = true;
+	sim_power_cut_at(w.sim, 20 + (uint64_t)_i * 29, cut, (uint64_t)_i);
+	do
+		some_ops(&w, 100);
+	while (world_settle(&w));
+	ck_assert(sim_is_off(w.sim));
+	world_crash(&w);
+	sim_power_cut_at(w.sim, 0, cut, 0);
+	sim_restart(w.sim);
+	w.may_fail = false;
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare_crashed(&w);
+	world_check(&w);
+	some_ops(&w, 100);
+	ck_assert(world_settle(&w));
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
 static int do_nothing(struct tree_txn *txn, void *arg)
 {
 	(void)txn;
@@ -326,12 +375,14 @@ int main(void)
 	tcase_add_loop_test(tc, a_tree_larger_than_memory_agrees_with_the_model,
 			    0, 2);
 	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
+	tcase_add_loop_test(tc, test_spills, 0, SPILL_SEEDS);
 	tcase_add_test(tc, test_nothing_logged);
 	tcase_add_loop_test(tc, a_crashed_tree_agrees_with_its_last_commit,
 			    0, 4);
 	tcase_add_loop_test(tc, test_leaves_are_placed, 0, DOUBT_KINDS);
 	tcase_add_test(tc, test_same_run);
 	tcase_add_loop_test(cuts, test_power_cuts, 0, SIM_CUT_RANDOM + 1);
+	tcase_set_timeout(tc, 120);
 	suite_add_tcase(suite, tc);
 	suite_add_tcase(suite, cuts);
 	return test_run(suite);

@@ -1,0 +1,148 @@
+/*
+ * ckpt_spill.c - leaves are written without a checkpoint, so that their buffers
+ * can be used for others.
+ *
+ * When too many nodes are dirty, a checkpoint would write all of them, also
+ * those that are changed again at once: of files that are made in a hundred
+ * directories by turns, each checkpoint would write the same leaves again.  So
+ * only those that were not changed for longest are written: mostly they are
+ * full.  They go to the slots that they got when they were changed first in
+ * this generation, which no root knows; a crash leaves nothing of them, and the
+ * log has what they hold.  Their checksums are in their parents, which are
+ * dirty and stay in memory until the checkpoint.
+ *
+ * While they are written they are frozen.  One that is changed meanwhile goes
+ * on in another slot, as at a checkpoint; slots that are given up meanwhile are
+ * pending, because a write to them may be under way.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tree/ckpt_internal.h"
+
+/* Of the dirty nodes, one in so many is written; fewer leaves do not pay, and a
+ * checkpoint is made. */
+#define SPILL_PART 3u
+#define SPILL_LEAST 16u
+
+static bool may_spill(const struct buffer *buffer)
+{
+	return !buffer->level && buffer->live && buffer->parent;
+}
+
+bool ckpt_spill_begin(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	const size_t most = tree->buffers->n_dirty / SPILL_PART;
+	struct list *pos, *next;
+	size_t n = 0;
+
+	list_for_each(pos, &tree->buffers->dirty)
+		n += may_spill(list_entry(pos, struct buffer, link));
+	if (!tree->log_started || n < SPILL_LEAST || most < SPILL_LEAST)
+		return false;
+	free(ckpt->payload);	/* that of the last root */
+	ckpt->payload = NULL;
+	ckpt->n = 0;
+	list_for_each_safe(pos, next, &tree->buffers->dirty) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
+
+		if (may_spill(f) && ckpt->n < most)
+			ckpt_freeze(tree, f);
+	}
+	tree->stats.spills++;
+	ckpt->pressed = false;
+	ckpt->failures = 0;
+	ckpt_begin_writing(ckpt);
+	ckpt->phase = CKPT_SPILLING;
+	ckpt_spill_run(tree);
+	return true;
+}
+
+static void spill_over(struct tree *tree)
+{
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &tree->buffers->frozen) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
+		const bool again = f->live && (f->bad || tree->failed);
+
+		f->sealed = f->written = f->mirrored = f->bad = false;
+		buffer_set_state(tree->buffers, f, again ? BUFFER_DIRTY :
+							   BUFFER_CLEAN);
+		if (!f->live)
+			buffer_drop(tree->buffers, f);
+	}
+	tree->ckpt.phase = CKPT_IDLE;
+	txn_feed_starved(tree);
+}
+
+void ckpt_spill_run(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	ckpt_pump(tree);
+	if (!ckpt->writes && (ckpt_all_submitted(ckpt) || tree->failed))
+		spill_over(tree);
+}
+
+/* ---- Recovery ---- */
+
+/* Waits until all nodes of the order and their mirrors are written. */
+static int spill_write(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	int rc = 0;
+
+	while (rc >= 0) {
+		const uint64_t now_ns = env_now_ns(tree->env);
+
+		if (now_ns < ckpt->retry_ns && !tree->failed) {
+			rc = queue_poll_ns(tree->queue,
+					   (int64_t)(ckpt->retry_ns - now_ns));
+			continue;
+		}
+		ckpt_pump(tree);
+		if (ckpt->writes) {
+			rc = queue_poll(tree->queue, -1);
+			continue;
+		}
+		if (tree->failed)
+			return -EIO;
+		if (!ckpt->failures)
+			return 0;
+		ckpt_write_again(tree, now_ns);
+	}
+	return rc;
+}
+
+/*
+ * Leaves that replay has changed, and their mirrors, are written to their new
+ * slots, which no root knows, so that their buffers can be evicted.  They may
+ * be changed and written again: their generation goes on.
+ */
+int ckpt_spill(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct list *pos, *next;
+	int rc;
+
+	ckpt->n = 0;
+	list_for_each_safe(pos, next, &tree->buffers->dirty) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
+
+		if (f->level || !f->parent)
+			continue;
+		f->sealed = f->written = f->mirrored = false;
+		f->tries = 0;
+		ckpt->order[ckpt->n++] = f;
+	}
+	ckpt_begin_writing(ckpt);
+	rc = spill_write(tree);
+	ckpt->phase = CKPT_IDLE;
+	for (size_t i = 0; i < ckpt->n && !rc; i++) {
+		ckpt->order[i]->written = ckpt->order[i]->mirrored = false;
+		buffer_set_state(tree->buffers, ckpt->order[i], BUFFER_CLEAN);
+	}
+	return rc;
+}
