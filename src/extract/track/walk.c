@@ -387,6 +387,24 @@ static int begins_there(struct walk *w, const struct track *t, bool *ok)
 	return err;
 }
 
+/* Does the track at the frontier, behind one with slips, end where those put
+ * it?  That one lost no more than it seems, as when its last unit lies among
+ * spares. */
+static int goes_on_there(struct walk *w, bool *ok)
+{
+	const struct ahead *next = &w->ahead[1];
+	double expected, turn;
+	int err;
+
+	if (plan_ahead(&w->plan, w->ahead, 2) < 2 ||
+	    next->first >= w->reader->units)
+		return 0;
+	expected = next->start + next->span / next->size;
+	err = reader_expect(w->reader, next->first, expected, &turn);
+	*ok = fabs(phase_wrap(turn - expected)) <= w->reader->tolerance;
+	return err;
+}
+
 /* The track at the frontier was not of the size it should be, but what comes
  * next is where it should be. */
 static int odd(struct walk *w, struct track *t, double next)
@@ -428,6 +446,8 @@ static int odd(struct walk *w, struct track *t, double next)
 	w->slips++;
 	w->plan.first = t->first + t->size;
 	w->plan.start = next;
+	if (!err && w->leapt)
+		err = goes_on_there(w, &w->leapt);
 	if (!err && !w->rounds.tracks && !plan_is_long(&w->plan))
 		learn_round(w);
 	return err;
