@@ -17,7 +17,6 @@
 #include "extract/angle/trim.h"
 #include "extract/measure.h"
 #include "extract/mech/mech.h"
-#include "extract/mech/trace.h"
 #include "extract/pipeline.h"
 #include "extract/probe/period.h"
 #include "extract/surface/heads.h"
@@ -25,9 +24,6 @@
 #include "tools/extract_scsi.h"
 
 #define PSEUDO_SECTORS 2048u
-#define TRACE_READS 3000u
-/* The envelope may stray from a curve by that part of what it rises by. */
-#define TRACE_STRAYS 4
 #define QUICK_MECH_NS (15 * NS_PER_SECOND)
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
@@ -456,74 +452,6 @@ static int run_trim(void *arg)
 	return trim(run);
 }
 
-static int seek_table(struct profile *p, uint32_t n)
-{
-	struct service_seek *seek = calloc(n, sizeof(*seek));
-
-	if (!seek)
-		return -ENOMEM;
-	free(p->mech.seek);
-	p->mech.seek = seek;
-	p->mech.seek_n = n;
-	return 0;
-}
-
-/* Does it rise, by more than it strays? */
-static bool is_curve(const struct trace_curve *curve)
-{
-	double first_ns = (double)curve->envelope[0].ns;
-	double last_ns = (double)curve->envelope[curve->n - 1].ns;
-
-	return curve->off_ns * TRACE_STRAYS < last_ns - first_ns;
-}
-
-/* Without tracks: a curve over distances in sectors, that is in cylinders of
- * the pseudo-tracks. */
-static int run_trace(void *arg)
-{
-	struct extract_run *run = arg;
-	struct profile *p = run->state->profile;
-	struct trace_point *points;
-	struct trace_curve curve;
-	size_t n = TRACE_READS;
-	uint32_t k = 0;
-	int err;
-
-	if (geom_known(p->geom) || known(run, PROFILE_SEEK))
-		return 0;
-	points = calloc(n, sizeof(*points));
-	if (!points)
-		return -ENOMEM;
-	err = trace_random(run->prober, points, &n);
-	if (!err && !trace_fit(points, n, &curve) && is_curve(&curve))
-		err = seek_table(p, curve.n);
-	else
-		curve.n = 0;
-	free(points);
-	for (unsigned i = 0; !err && i < curve.n; i++) {
-		uint64_t cylinders = curve.envelope[i].sectors /
-				     PSEUDO_SECTORS;
-
-		if (!cylinders || cylinders > UINT32_MAX ||
-		    (k && cylinders <= p->mech.seek[k - 1].cylinders))
-			continue;
-		p->mech.seek[k].cylinders = (uint32_t)cylinders;
-		p->mech.seek[k++].ns = curve.envelope[i].ns;
-	}
-	/* An envelope: nothing nearer takes longer. */
-	for (uint32_t i = k; !err && i-- > 1;) {
-		if (p->mech.seek[i - 1].ns > p->mech.seek[i].ns)
-			p->mech.seek[i - 1].ns = p->mech.seek[i].ns;
-	}
-	if (err || !k) {
-		free(p->mech.seek);
-		p->mech.seek = NULL;
-	}
-	p->mech.seek_n = k;
-	found(p, PROFILE_SEEK, PROFILE_TRACE, k ? SURE_PPM / 2 : 0);
-	return err;
-}
-
 static void mech_progress(void *arg, enum mech_stage stage, double part)
 {
 	static const double share[MECH_STAGES + 1] = {
@@ -782,7 +710,6 @@ enum extract_end extract_run(struct extract_run *run)
 			[PIPELINE_VERIFICATION] = run_verify,
 			[PIPELINE_ALL_ANGLES] = run_trim,
 			[PIPELINE_SURFACES] = run_heads,
-			[PIPELINE_TRACE] = run_trace,
 			[PIPELINE_MECHANICS] = run_mech,
 		},
 	};
@@ -792,9 +719,5 @@ enum extract_end extract_run(struct extract_run *run)
 		err = check_state(run);
 	if (!err)
 		err = pipeline_run(&host, run);
-	/* What rotates too fast for this host seeks all the same. */
-	if (err == -EOPNOTSUPP && run->end == EXTRACT_NOISY &&
-	    !run_trace(run) && run->state_path)
-		extract_state_write(run->state_path, run->state);
 	return end_of(run, err);
 }

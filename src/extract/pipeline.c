@@ -22,8 +22,6 @@
  *                 (angle/trim.h).
  *   surfaces      Which tracks are on one surface, by sizes, skews and seeks
  *                 (surface/heads.h).  Only now there are cylinders.
- *   trace         Where no tracks are known, a seek curve over distances in
- *                 sectors (mech/trace.h).
  *   mechanics     Overheads, head switch, seek curve, write settle
  *                 (mech/mech.h).
  *
@@ -58,7 +56,6 @@ static const struct stage stages[PIPELINE_STEPS] = {
 				  NEEDS(PROFILE_ANGLES) },
 	[PIPELINE_SURFACES] = { "surfaces", BY_TIMING,
 				NEEDS(PROFILE_BOUNDARIES) },
-	[PIPELINE_TRACE] = { "seeks by distance", ANY_WAY, NOTHING },
 	[PIPELINE_MECHANICS] = { "mechanics", ANY_WAY, NEEDS(PROFILE_ANGLES) },
 };
 

@@ -8,7 +8,6 @@
 #include "diskmodel/geom_build.h"
 #include "extract/drive/verify.h"
 #include "extract/mech/mech.h"
-#include "extract/mech/trace.h"
 #include "extract/probe/period.h"
 #include "extract/probe/prober_disk.h"
 #include "sim/model_error.h"
@@ -367,59 +366,6 @@ START_TEST(boundaries_are_verified)
 }
 END_TEST
 
-/* Seeks over a distance, the mean all over the disk, and the overhead. */
-static double seek_over(const struct spec *spec, const struct geom *geom,
-			uint64_t sectors)
-{
-	uint64_t room = geom_sectors(geom) - sectors;
-	struct geom_track a, b;
-	double sum = 0;
-
-	for (unsigned i = 0; i < 200; i++) {
-		geom_track_of(geom, room / 200 * i, &a);
-		geom_track_of(geom, room / 200 * i + sectors, &b);
-		sum += (double)service_seek_ns(&spec->mech, a.cylinder,
-					       b.cylinder);
-	}
-	return sum / 200 + (double)spec->read_overhead_ns;
-}
-
-/* The lower envelope is the seek with the overhead.  Distances in sectors are
- * not quite those in cylinders. */
-START_TEST(seeks_from_any_trace)
-{
-	struct specgen options = generated(70 + (uint64_t)_i);
-	struct trace_point *points = calloc(3000, sizeof(*points));
-	struct trace_curve curve;
-	struct geom *geom;
-	size_t n = 3000;
-	struct rig rig;
-
-	options.bytes = UINT64_C(80000000000);
-	options.cache = 0;
-	rig_open(&rig, &options);
-	ck_assert_ptr_nonnull(points);
-	ck_assert_int_eq(spec_geom(rig.spec, &geom), 0);
-	ck_assert_int_eq(trace_random(rig.prober, points, &n), 0);
-	ck_assert_uint_eq(n, 2999);
-	ck_assert_int_eq(trace_fit(points, n, &curve), 0);
-	ck_assert_msg(curve.off_ns < 400e3, "seed %d: fits to %g us", 70 + _i,
-		      curve.off_ns / 1e3);
-	for (unsigned i = 1; i <= 8; i++) {
-		uint64_t sectors = geom_sectors(geom) >> i;
-		double part = trace_ns(&curve, sectors) /
-			      seek_over(rig.spec, geom, sectors);
-
-		ck_assert_msg(part > 0.8 && part < 1.25,
-			      "seed %d: %g at a %u-th", 70 + _i, part,
-			      1u << i);
-	}
-	geom_free(geom);
-	free(points);
-	rig_close(&rig);
-}
-END_TEST
-
 /* ---- The judge ---- */
 
 START_TEST(judge_finds_what_is_wrong)
@@ -468,7 +414,6 @@ static Suite *suite(void)
 	tcase_add_test(t, mechanics_where_few_tracks_are_known);
 	tcase_add_loop_test(t, mechanics_of_generated_drives, 0, GENERATED);
 	tcase_add_loop_test(t, boundaries_are_verified, 0, 8);
-	tcase_add_loop_test(t, seeks_from_any_trace, 0, 8);
 	tcase_add_test(t, judge_finds_what_is_wrong);
 	suite_add_tcase(s, t);
 	return s;
