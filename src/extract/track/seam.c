@@ -95,8 +95,11 @@ int seam_holds(struct reader *reader, const struct store_track *track,
 	};
 	int err = segment_line(reader, &s, holds);
 
-	return err || !*holds || !closely ? err :
-	       segment_holds(reader, &s, OFF, holds);
+	if (err || !*holds || !closely)
+		return err;
+	err = segment_holds(reader, &s, OFF, holds);
+	s.pitch = track->pitch;
+	return err || !*holds ? err : segment_level(reader, &s, holds);
 }
 
 /* The size of so many tracks that end before a piece; 0: they differ. */

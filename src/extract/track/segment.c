@@ -48,6 +48,11 @@
 #define SOFT_LEAST 5u
 /* Places that are looked at all over one. */
 #define HOLDS 20u
+/* Fewer of them, read once, and standard deviations that two groups may be
+ * apart; what each of several reads is worth. */
+#define GLANCES 12u
+#define LEVEL 4.5
+#define SEVERAL 0.85
 
 struct trace {
 	struct reader *r;
@@ -423,6 +428,62 @@ int segment_holds(struct reader *reader, const struct segment *segment,
 	/* A unit may lie elsewhere. */
 	*good = strays < 2;
 	return err;
+}
+
+/* Are places late by the same, whichever of the last ones are taken for those
+ * of another track? */
+static bool are_level(const double *off, unsigned n, double noise)
+{
+	double sum = 0, before = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += off[i];
+	for (unsigned k = 1; k < n; k++) {
+		unsigned behind = n - k;
+		double apart;
+
+		before += off[k - 1];
+		apart = (sum - before) / behind - before / k;
+		if (k > 1 && behind > 1 &&
+		    fabs(apart) > LEVEL * noise * sqrt(1.0 / k + 1.0 / behind))
+			return false;
+	}
+	return true;
+}
+
+/* At so many places, each read so often. */
+static int is_level(struct trace *t, const struct segment *s, unsigned places,
+		    unsigned reads, bool *good)
+{
+	double off[HOLDS], at;
+	unsigned n = 0;
+	int err = 0;
+
+	for (uint64_t i = places; i-- && !err;) {
+		uint64_t k = (2 * i + 1) * s->units / (2 * places);
+
+		at = s->start + (double)(k + 1) * s->pitch;
+		err = read_off(t, s->first + k, at, 0, reads, &off[n]);
+		n += !isnan(off[n]);
+	}
+	*good = are_level(off, n, t->r->noise_once *
+			  (reads > 1 ? SEVERAL / sqrt(reads) : 1));
+	return err;
+}
+
+int segment_level(struct reader *reader, const struct segment *segment,
+		  bool *good)
+{
+	struct trace t;
+	int err;
+
+	*good = true;
+	if (segment->units < HOLDS)
+		return 0;
+	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
+	err = is_level(&t, segment, GLANCES, 1, good);
+	/* One may have been late. */
+	return err || *good ? err : is_level(&t, segment, HOLDS, READS, good);
 }
 
 int segment_leap(struct reader *reader, uint64_t unit, double around,

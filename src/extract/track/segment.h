@@ -40,6 +40,14 @@ int segment_holds(struct reader *reader, const struct segment *segment,
 		  double most, bool *good);
 
 /*
+ * Is a segment of a pitch that is known, and begins about at its start, of one
+ * track?  Another may go on from it in angle, nearly, where zones meet: but its
+ * units are later than those before it, or earlier.
+ */
+int segment_level(struct reader *reader, const struct segment *segment,
+		  bool *good);
+
+/*
  * By how much the angle usually leaps from track to track behind a unit, of
  * which `around` are a turn, about; NAN: that can't be told there.
  */

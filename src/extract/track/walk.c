@@ -21,7 +21,6 @@
 #include "extract/track/look.h"
 #include "extract/track/track.h"
 #include "extract/track/walk.h"
-#include "extract/track/walk_fill.h"
 
 /* Of the tolerance, what the angle at the end of a leap may be unsure by. */
 #define UNSURE 0.28
@@ -206,9 +205,9 @@ static int find_track(struct walk *w, uint64_t unit, struct track *t)
 static int skip(struct walk *w, uint64_t from)
 {
 	uint64_t at = w->plan.first;
+	uint32_t before = 0;
 	struct track t;
-	double cross = NAN;
-	int err, before;
+	int err;
 
 	w->events++;
 	w->leap = LEAP_START;
@@ -229,16 +228,15 @@ static int skip(struct walk *w, uint64_t from)
 		w->there = false;
 		return store_unknown(w->store, at, w->limit - at);
 	}
-	before = walk_fill(w, &t, &cross);
-	if (before < 0)
-		return before;
+	err = store_unknown(w->store, at, t.first - at);
+	if (err)
+		return err;
 	/* What can't be told apart is of one run at least. */
-	if (isnan(cross) && t.size == w->plan.now.size &&
-	    (t.first - at) % t.size == 0)
-		before = (int)((t.first - at) / t.size);
+	if (t.size == w->plan.now.size && (t.first - at) % t.size == 0)
+		before = (uint32_t)((t.first - at) / t.size);
 	w->plan.trusted = false;
-	err = run_begin(w, &t, cross);
-	w->plan.now.count += (uint32_t)before;
+	err = run_begin(w, &t, NAN);
+	w->plan.now.count += before;
 	return err;
 }
 
