@@ -34,6 +34,8 @@ const struct sched_experiment sched_table[] = {
 	{ "range-options", "how many places of a range must be looked at",
 	  sched_range_options },
 	{ "range-reads", "reads mixed into range writes", sched_range_reads },
+	{ "clean", "a used file system without cleaning, with it, and ideally",
+	  sched_clean },
 	{ "create", "small files by many writers, and in fuller groups",
 	  sched_create },
 	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
