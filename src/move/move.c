@@ -14,14 +14,17 @@
 /* A move that has found no gap for so long goes to the queue like a user's
  * request: with MOVE_MOST moves of 50 ms each, less than 1 % of the time. */
 #define PATIENCE_NS UINT64_C(60000000000)
-/* Looking for a track reads leaves, in one in so many of the time. */
-#define PICK_SHARE 100u
+/* While users are at work a move begins so seldom: looking for a track reads
+ * leaves, and what it changes makes their checkpoints longer.  Beside one
+ * client without pauses two moves a second took 13 % of its rate. */
+#define BUSY_NS UINT64_C(10000000000)
 /* Pause after all groups were looked at in vain, and before a track is tried
  * again. */
 #define AGAIN_NS UINT64_C(600000000000)
-/* Nothing is begun when less than one in so many sectors is free: what is left
- * is for users. */
+/* Nothing is begun when less than one in so many sectors is free, and less than
+ * what all moves can have twice: what is left is for users. */
 #define LEAST_SHARE 64u
+#define LEAST_SECTORS (2u * MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
 /* Room that a track must have to be emptied: less costs more than it gains. */
 #define LEAST_FREE_PERCENT 20u
 /* A group is left alone with so much of its free room in whole tracks. */
@@ -31,6 +34,8 @@
 #define LEAST_AGE_SECONDS 60
 /* What was counted is stored so often while data moves, and at the end. */
 #define STORE_NS UINT64_C(600000000000)
+/* Nobody has asked for anything for so long. */
+#define QUIET_NS UINT64_C(1000000000)
 #define LOOK_NS UINT64_C(1000000000)
 
 int moves_open(struct fs *fs, struct moves **out)
@@ -46,6 +51,7 @@ int moves_open(struct fs *fs, struct moves **out)
 		.whole_percent = WHOLE_PERCENT,
 		.again_ns = AGAIN_NS,
 		.patience_ns = PATIENCE_NS,
+		.busy_ns = BUSY_NS,
 	};
 	if (moves_recall(moves)) {
 		abandon_free(moves);
@@ -70,8 +76,18 @@ static unsigned under_way(const struct moves *moves)
 {
 	unsigned i, n = 0;
 
-	for (i = 0; i < MOVE_MOST; i++)
+	for (i = 0; i < MOVE_SLOTS; i++)
 		n += moves->move[i] != NULL;
+	return n;
+}
+
+/* Those that have data in memory. */
+static unsigned with_data(const struct moves *moves)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < MOVE_SLOTS; i++)
+		n += moves->move[i] && moves->move[i]->step != MOVE_DRAIN;
 	return n;
 }
 
@@ -88,7 +104,7 @@ void moves_close(struct moves *moves)
 	if (!moves)
 		return;
 	moves->closing = true;
-	for (i = 0; i < MOVE_MOST; i++)
+	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i])
 			move_end(moves->move[i]);
 	if (moves->known && !moves->fs->disk_gone)
@@ -108,6 +124,12 @@ void moves_close(struct moves *moves)
 
 /* ---- When the next one begins ---- */
 
+static bool is_quiet(const struct moves *moves, uint64_t now_ns)
+{
+	return list_empty(&moves->fs->ops) &&
+	       now_ns - moves->fs->answer_ns >= QUIET_NS;
+}
+
 static unsigned moves_most(const struct moves *moves)
 {
 	size_t n = fs_memory_bytes(moves->fs) / MEMORY_SHARE /
@@ -120,17 +142,20 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 {
 	const struct fs *fs = moves->fs;
 	struct space_counts count;
+	uint64_t least;
 
 	if (moves->closing || !moves->known || moves->status.paused ||
 	    moves->clean.picking ||
 	    now_ns < moves->next_pick_ns ||
-	    under_way(moves) >= moves_most(moves) ||
+	    with_data(moves) >= moves_most(moves) ||
+	    under_way(moves) == MOVE_SLOTS ||
 	    fs_read_only(fs) || fs->closing || tree_failed(fs->tree) ||
 	    (moves->sleep_ns && now_ns - fs->answer_ns > moves->sleep_ns))
 		return false;
 	space_count(tree_space(fs->tree), &count);
-	return count.free > count.reserved + count.own +
-				    count.total / LEAST_SHARE;
+	least = count.total / LEAST_SHARE;
+	least = least < LEAST_SECTORS ? least : LEAST_SECTORS;
+	return count.free > count.reserved + count.own + least;
 }
 
 void clean_picked(struct moves *moves)
@@ -139,8 +164,8 @@ void clean_picked(struct moves *moves)
 	struct clean *clean = &moves->clean;
 
 	clean->picking = false;
-	moves->next_pick_ns = now_ns + (now_ns - moves->pick_begun_ns) *
-				       PICK_SHARE;
+	moves->next_pick_ns = is_quiet(moves, now_ns) ?
+				      now_ns : now_ns + moves->limits.busy_ns;
 	if (clean->barren < space_groups(tree_space(moves->fs->tree)))
 		return;
 	clean->barren = 0;
@@ -155,10 +180,13 @@ static void checkpoint_over(struct waiter *waiter, int rc)
 	container_of(waiter, struct moves, waiter)->checkpointing = false;
 }
 
-/* The old places of what has moved become free by a checkpoint. */
-static void ask_checkpoint(struct moves *moves, unsigned draining)
+/* The old places of what has moved become free by a checkpoint: one that users
+ * do not notice, or their next one. */
+static void ask_checkpoint(struct moves *moves, unsigned draining,
+			   uint64_t now_ns)
 {
-	if (moves->checkpointing || draining < (moves_most(moves) + 1) / 2)
+	if (moves->checkpointing ||
+	    draining < (is_quiet(moves, now_ns) ? MOVE_MOST / 2 : MOVE_SLOTS))
 		return;
 	moves->checkpointing = true;
 	moves->waiter = (struct waiter){ .done = checkpoint_over };
@@ -191,10 +219,10 @@ static void moves_go_on(struct moves *moves, uint64_t now_ns)
 	unsigned i, draining = 0;
 	bool late = false;
 
-	for (i = 0; i < MOVE_MOST; i++)
+	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i])
 			move_run(moves->move[i], now_ns);
-	for (i = 0; i < MOVE_MOST; i++) {
+	for (i = 0; i < MOVE_SLOTS; i++) {
 		const struct move *move = moves->move[i];
 
 		if (!move)
@@ -209,7 +237,7 @@ static void moves_go_on(struct moves *moves, uint64_t now_ns)
 	if (moves->task && late != moves->promoted)
 		freeblock_promote(moves->task, late);
 	moves->promoted = late;
-	ask_checkpoint(moves, draining);
+	ask_checkpoint(moves, draining, now_ns);
 }
 
 uint64_t moves_run(struct moves *moves)
@@ -223,10 +251,8 @@ uint64_t moves_run(struct moves *moves)
 		moves_store(moves);
 	if (under_way(moves))
 		moves_go_on(moves, now_ns);
-	if (may_begin(moves, now_ns) && !task_set(moves, true)) {
-		moves->pick_begun_ns = now_ns;
+	if (may_begin(moves, now_ns) && !task_set(moves, true))
 		clean_pick(moves);
-	}
 	if (!is_busy(moves))
 		task_set(moves, false);
 	begin_ns = moves->next_pick_ns > now_ns + LOOK_NS ?

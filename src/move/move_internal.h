@@ -20,7 +20,8 @@
 				 * that lies in two extents */
 #define MOVE_PLACES 512u
 #define MOVE_CLAIMS 64u		/* free parts of a track */
-#define MOVE_MOST 8u		/* at a time */
+#define MOVE_MOST 8u		/* that have data in memory, at a time */
+#define MOVE_SLOTS 24u		/* with those that drain */
 
 /* Blocks of a file that move together. */
 struct move_range {
@@ -119,7 +120,7 @@ struct clean {
 struct move_limits {
 	int64_t age_seconds;
 	unsigned free_percent, whole_percent;
-	uint64_t again_ns, patience_ns;
+	uint64_t again_ns, patience_ns, busy_ns;
 };
 
 /* What was written in a month of the life of the file system, in sectors. */
@@ -139,13 +140,13 @@ struct moves {
 	struct moves_month counted;	/* since the mount */
 	struct fs *fs;
 	struct freeblock_task *task;	/* NULL: nothing is under way */
-	struct move *move[MOVE_MOST];
+	struct move *move[MOVE_SLOTS];
 	struct clean clean;
 	bool closing;
 	bool promoted;
 	bool checkpointing;
 	struct waiter waiter;	/* for the checkpoint */
-	uint64_t sleep_ns, next_pick_ns, pick_begun_ns;
+	uint64_t sleep_ns, next_pick_ns;
 	uint64_t busy_since_ns;
 	struct moves_status status;
 };

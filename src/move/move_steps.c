@@ -36,9 +36,9 @@ struct move *move_new(struct moves *moves)
 	struct move *move;
 	unsigned i;
 
-	for (i = 0; i < MOVE_MOST && moves->move[i]; i++)
+	for (i = 0; i < MOVE_SLOTS && moves->move[i]; i++)
 		;
-	if (i == MOVE_MOST)
+	if (i == MOVE_SLOTS)
 		return NULL;
 	move = abandon_alloc(moves->fs, sizeof(*move));
 	if (!move)
@@ -129,7 +129,7 @@ static void move_free(struct move *move)
 		if (move->range[i].blocks)
 			range_drop(move, &move->range[i], 0);
 	claims_give_back(move);
-	for (i = 0; i < MOVE_MOST; i++)
+	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i] == move)
 			moves->move[i] = NULL;
 	if (move->step != MOVE_FREE && !--moves->status.under_way)
@@ -260,7 +260,7 @@ static void move_got(void *arg, uint64_t sector, uint32_t sectors,
 
 	if (moves->closing)
 		return;
-	for (i = 0; i < MOVE_MOST; i++) {
+	for (i = 0; i < MOVE_SLOTS; i++) {
 		move = moves->move[i];
 		if (!move || (move->step != MOVE_READ &&
 			     move->step != MOVE_COMPARE))

@@ -588,7 +588,7 @@ static void run_moves(struct config *config, struct oracle *oracle,
 	int rc = moves_open(fs, &moves);
 
 	assert(!rc);
-	moves->limits = (struct move_limits){ -1, 1, 100, 1, 0 };
+	moves->limits = (struct move_limits){ -1, 1, 100, 1, 0, 0 };
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 		for (uint64_t n = world_random(&rng) % MOVE_TURNS; n; n--) {

@@ -196,8 +196,8 @@ START_TEST(users_change_files)
 	struct bench b;
 
 	bench_open(&b, 40 + (uint64_t)_i);
-	b.moves->limits = (struct move_limits){ -1, 1, 100, TURN_NS,
-						 0 };
+	b.moves->limits = (struct move_limits){ -1, 1, 100, TURN_NS, 0,
+						0 };
 	for (unsigned i = 0; i < 40000; i++) {
 		turn(&b);
 		if (i % 400 < 40)
