@@ -26,6 +26,8 @@
 #include "fs/data/file.h"
 #include "fs/table/replica.h"
 
+/* Of so many beginnings that were read ahead half are forgotten. */
+#define AHEAD_COUNTED 64u
 #define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */
 
 /* ---- Pieces ---- */
@@ -45,12 +47,24 @@ const void *chunk_block(const struct file *file, uint64_t index)
 	return chunk->data + (size_t)i * BLOCK_BYTES;
 }
 
+/* What has become of a beginning that was read ahead. */
+static void count_ahead(struct files *files, unsigned *counter)
+{
+	++*counter;
+	if (files->ahead_used + files->ahead_wasted < AHEAD_COUNTED)
+		return;
+	files->ahead_used /= 2;
+	files->ahead_wasted /= 2;
+}
+
 /* Only what nobody pins and nothing reads into. */
 static void chunk_drop(struct chunk *chunk)
 {
 	struct file *file = chunk->file;
 	struct files *files = file->files;
 
+	if (!chunk->index && chunk->readahead & 1 && !file->vnode->unlinked)
+		count_ahead(files, &files->ahead_wasted);
 	hashmap_del(file->chunks, chunk->index);
 	list_del(&chunk->lru);
 	chunk->file = NULL;
@@ -671,6 +685,9 @@ static void chunk_claim(struct chunk *chunk, uint16_t bits, uint64_t wait_ns)
 	unsigned first = 0, end;
 	bool copied;
 
+	if (!chunk->index && bits & 1)
+		count_ahead(chunk->file->files,
+			    &chunk->file->files->ahead_used);
 	chunk->readahead &= ~bits;
 	for (; bits; bits &= ~((1u << end) - 1), first = end) {
 		while (!(bits & 1u << first))

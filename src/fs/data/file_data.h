@@ -349,6 +349,9 @@ struct files {
 	struct prefixes *prefixes;	/* prefix.h */
 	struct small_ra small_ra[SMALL_RA_STREAMS];
 	uint64_t small_ra_clock;
+	/* Beginnings of files that were read ahead: users came to them, or
+	 * they were dropped before; both fade. */
+	unsigned ahead_used, ahead_wasted;
 	struct list log_unpins;		/* pins to be dropped when a record is
 					 * durable */
 	struct writeback *writebacks;

@@ -40,6 +40,12 @@
 #define PART_TRACKS 16u
 #define PART_FILES 2u
 
+/* So much more wasted than used, of so many wasted, is in vain; then this much
+ * is read ahead. */
+#define VAIN_TIMES 3u
+#define VAIN_LEAST 24u
+#define VAIN_SECTORS (8u << 1)	/* 8 KiB */
+
 struct small_ra_file {
 	uint64_t ino, addr;
 	uint64_t first, end;		/* blocks */
@@ -254,6 +260,14 @@ static uint64_t small_ra_span(const struct small_ra *small_ra, uint64_t track,
 	return *most;
 }
 
+/* Most of what was read ahead of late left memory before anybody came to it:
+ * then a file or two are, to see whether that has changed. */
+static bool is_in_vain(const struct files *files)
+{
+	return files->ahead_wasted >= VAIN_LEAST &&
+	       files->ahead_wasted >= VAIN_TIMES * files->ahead_used;
+}
+
 /* Reads ahead from `from` on, twice as much as the last time. */
 static void small_ra_go(struct file *file, struct small_ra *small_ra,
 			uint64_t from)
@@ -274,6 +288,8 @@ static void small_ra_go(struct file *file, struct small_ra *small_ra,
 		small_ra->window ? small_ra->window * 2 : FIRST_SECTORS;
 	if (small_ra->window > most)
 		small_ra->window = most;
+	if (is_in_vain(files))
+		small_ra->window = VAIN_SECTORS;
 	if (small_ra->prefix == PREFIX_UNKNOWN)
 		span = small_ra->window;
 	look->small_ra = small_ra;

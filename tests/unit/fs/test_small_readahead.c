@@ -15,6 +15,7 @@
 #define FILES (DIRS * FILES_PER_DIR)
 #define MAX_BYTES 12000u
 #define PASSES 3u
+#define IN_VAIN_MOST (8u << 20)	/* bytes; 20 MB if all is read ahead */
 #define BIG_BYTES (32u << 20)
 #define BIG_READS 100u
 #define BIG_BLOCK 4096u
@@ -274,6 +275,40 @@ START_TEST(test_chance_makes_no_stream)
 }
 END_TEST
 
+/* Files in any order and little memory: what is read ahead leaves it before
+ * anybody comes, and soon nearly nothing is; in order again, it is again. */
+START_TEST(test_in_vain)
+{
+	struct sim_counts before;
+	uint64_t rng = 9, n;
+	struct rig rig;
+	unsigned i;
+
+	rig_open(&rig, 256, 5);
+	rig.options.memory_bytes = 33 << 20;
+	make_tree(&rig);
+	rig_remount(&rig);
+	for (i = 0; i < FILES; i++)
+		ck_assert_int_eq(file_read(&rig,
+				test_random(&rng) % FILES, 0), 0);
+	before = *sim_counts(rig.sim);
+	for (i = 0; i < FILES; i++)
+		ck_assert_int_eq(file_read(&rig,
+				test_random(&rng) % FILES, 0), 0);
+	rig_settle(&rig);
+	n = sim_counts(rig.sim)->read_sectors - before.read_sectors;
+	ck_assert_msg(n * 512 < IN_VAIN_MOST, "%lu bytes", n * 512);
+	for (i = 0; i < FILES; i++)
+		ck_assert_int_eq(file_read(&rig, i, 0), 0);
+	before = *sim_counts(rig.sim);
+	for (i = 0; i < FILES; i++)
+		ck_assert_int_eq(file_read(&rig, i, 0), 0);
+	n = sim_counts(rig.sim)->reads - before.reads;
+	ck_assert_msg(n < FILES / 2, "%lu reads", n);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near");
@@ -287,6 +322,7 @@ int main(void)
 	tcase_add_test(tcase, test_deleted_ahead);
 	tcase_add_test(tcase, test_beginnings);
 	tcase_add_test(tcase, test_chance_makes_no_stream);
+	tcase_add_test(tcase, test_in_vain);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
