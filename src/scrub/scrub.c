@@ -317,11 +317,26 @@ static void pass_begin(struct scrub *scrub)
 	scrub_store(scrub);
 }
 
+/* Times that have not come yet were noted before the clock was set back.  The
+ * period counts from now on, or there would be no pass until they have come. */
+static void correct_times(struct scrub *scrub, int64_t now)
+{
+	if (scrub->begun_seconds <= now && scrub->ended_seconds <= now)
+		return;
+	if (scrub->begun_seconds > now)
+		scrub->begun_seconds = now;
+	if (scrub->ended_seconds > now)
+		scrub->ended_seconds = now;
+	scrub_store(scrub);
+}
+
 /* When the next pass is due, on the environment's clock; 0: it has begun. */
 static uint64_t wait_for_pass(struct scrub *scrub, uint64_t now_ns)
 {
-	int64_t next = next_pass_seconds(scrub), now = now_seconds(scrub);
+	int64_t next, now = now_seconds(scrub);
 
+	correct_times(scrub, now);
+	next = next_pass_seconds(scrub);
 	if (!next && !scrub->start_wanted)
 		return UINT64_MAX;
 	if (scrub->start_wanted || next <= now) {

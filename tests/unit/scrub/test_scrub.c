@@ -441,6 +441,49 @@ START_TEST(a_scrub_goes_on_after_a_pause_and_a_crash)
 }
 END_TEST
 
+#define DAY_SECONDS UINT64_C(86400)
+#define DAY_NS (DAY_SECONDS * 1000000000u)
+
+static int64_t wall_offset_ns;
+
+static int64_t shifted_wall(struct env *env)
+{
+	return (int64_t)env_now_ns(env) + wall_offset_ns;
+}
+
+/* The clock was ten years ahead at the first mount, or at the last pass. */
+START_TEST(a_clock_set_back_stops_no_scrub)
+{
+	struct scrub_status s;
+	struct bench b;
+	unsigned i;
+
+	wall_offset_ns = (int64_t)(20 * 365 * DAY_NS);
+	rig_open(&b.rig, MIB, 7);
+	sim_env(b.rig.sim)->wall_ns = shifted_wall;
+	make_files(&b);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
+	if (_i)
+		run_pass(&b, &s, MAX_TURNS);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
+	ck_assert_uint_eq(s.passes, (unsigned)_i);
+	wall_offset_ns -= (int64_t)(10 * 365 * DAY_NS);
+	scrub_close(b.scrub);
+	rig_remount(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	sim_advance(b.rig.sim, 31 * DAY_NS);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	state_of(&b, &s);
+	ck_assert(s.state == SCRUB_RUNNING || s.passes > (unsigned)_i);
+	bench_close(&b);
+}
+END_TEST
+
 static bool file_is_suspect(const struct scrub *scrub)
 {
 	for (unsigned i = 0; i < scrub->suspects; i++)
@@ -743,6 +786,7 @@ int main(void)
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, a_scrub_goes_on_after_a_pause_and_a_crash);
+	tcase_add_loop_test(tcase, a_clock_set_back_stops_no_scrub, 0, 2);
 	tcase_add_test(tcase, suspects_are_not_stored);
 	tcase_add_test(tcase, with_other_bands_nothing_is_left_out);
 	tcase_add_loop_test(tcase, a_pass_ends_though_owners_change, 0, 3);
