@@ -52,12 +52,40 @@ static char *mount_point(const char *path)
 
 /* ---- errors ---- */
 
+/* Numbers begin with 0 and go up; an empty page ends them. */
+static json_t *read_errors(const char *path)
+{
+	json_t *all = json_array(), *page = NULL;
+	json_int_t from = 0;
+	char name[64];
+	size_t n;
+
+	do {
+		snprintf(name, sizeof(name), "trax.errors:%lld",
+			 (long long)from);
+		page = read_json(path, name);
+		n = json_array_size(page);
+		if (n)
+			from = json_integer_value(json_object_get(
+				json_array_get(page, n - 1), "number")) + 1;
+		if (!page || json_array_extend(all, page))
+			n = 0;
+		if (page)
+			json_decref(page);
+	} while (n);
+	if (!page) {
+		json_decref(all);
+		return NULL;
+	}
+	return all;
+}
+
 int run_errors(const struct arguments *a)
 {
 	static const char *const columns[] = {
 		"number", "what", "healed", "path", "offset", "lbn", "sectors",
 	};
-	json_t *array = read_json(a->path, "trax.errors");
+	json_t *array = read_errors(a->path);
 	int code;
 
 	if (!array)

@@ -226,7 +226,8 @@ struct fs_op {
 	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE, EXTENTS;
 				   READDIR: cookie, 0 = start */
 	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:
-				   from where on */
+				   from where on; ERRORS: from this number on,
+				   as many as fit into an attribute */
 	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
 				   FORGET: count; xattrs: buffer size, 0 =
 				   only ask for the size; READDIR: bytes of the

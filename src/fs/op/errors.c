@@ -19,6 +19,11 @@
 #define KNOWN 256u		/* places remembered, so as to note them once */
 #define LIST_ROOM 3u
 #define MAX_DEPTH 256u
+/* An attribute holds 64 KiB: so many objects are listed at a time, and fewer
+ * where their paths are long. */
+#define LISTING_MOST 200u
+#define LISTING_BYTES 60000u
+#define INDENT_BYTES 40u	/* of an object within the array */
 
 struct errors {
 	struct fs *fs;
@@ -210,7 +215,8 @@ struct error_listing {
 	uint64_t next;		/* number of the next item to be read */
 	bool read;
 	bool active;		/* a path is being looked for */
-	size_t at;		/* bytes of the object that are in the buffer */
+	size_t at;		/* index of the object at hand */
+	size_t bytes;		/* of the text of those before */
 	uint64_t ino, dir;	/* whose name is looked for, where */
 	uint64_t seq;		/* number of the next entry to be looked at */
 	unsigned depth;
@@ -254,6 +260,10 @@ static int listing_read(struct fs_txn *txn, struct error_listing *listing)
 	int rc;
 
 	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM) {
+		if (json_array_size(listing->array) == LISTING_MOST) {
+			listing->read = true;
+			return 0;
+		}
 		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(0, ITEM_ERROR, listing->next),
 				  key_make(0, ITEM_ERROR, UINT64_MAX), &item);
@@ -352,7 +362,13 @@ static int listing_run(struct fs_txn *txn)
 			      path_up(txn, listing);
 }
 
-/* The path of the object at hand is known; the next one's turn. */
+static size_t object_bytes(const json_t *o)
+{
+	return json_dumpb(o, NULL, 0, JSON_INDENT(2)) + INDENT_BYTES;
+}
+
+/* The path of the object at hand is known; the next one's turn, if there is
+ * room for it. */
 static void listing_next(struct error_listing *listing)
 {
 	json_t *o = json_array_get(listing->array, listing->at);
@@ -361,7 +377,16 @@ static void listing_next(struct error_listing *listing)
 			    json_null() : json_string(listing->path));
 	free(listing->path);
 	listing->path = NULL;
-	listing->at++;
+	/* No path at all is better than no list. */
+	if (object_bytes(o) > LISTING_BYTES)
+		json_object_set_new(o, "path", json_null());
+	listing->bytes += object_bytes(o);
+	if (listing->bytes <= LISTING_BYTES) {
+		listing->at++;
+		return;
+	}
+	while (json_array_size(listing->array) > listing->at)
+		json_array_remove(listing->array, listing->at);
 }
 
 static void listing_begin(struct error_listing *listing)
@@ -423,5 +448,6 @@ void errors_op_list(struct fs *fs, struct fs_op *op)
 		return;
 	}
 	listing->op = op;
+	listing->next = op->offset2;
 	fs_txn_start(fs, &listing_type, op, listing);
 }

@@ -30,8 +30,9 @@ bool errors_idle(const struct fs *fs);
 void errors_free(struct fs *fs);
 
 /*
- * FS_ERRORS: op->buffer gets a JSON array of objects, oldest first, allocated
- * (the caller frees), op->result its length.  "path" is where the file was
+ * FS_ERRORS: op->buffer gets a JSON array of objects, oldest first, from number
+ * op->offset2 on and as many as fit into an attribute, allocated (the caller
+ * frees), op->result its length.  "path" is where the file was
  * made or last moved to; null when it is not there any more.
  */
 void errors_op_list(struct fs *fs, struct fs_op *op);

@@ -6,6 +6,7 @@
  * of the log and the tree.
  */
 #include <errno.h>
+#include <jansson.h>
 #include <linux/falloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
 #include "fs/data/writeback.h"
+#include "fs/op/errors.h"
 #include "log/log_internal.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"
@@ -629,6 +631,57 @@ START_TEST(each_description_hears_once)
 }
 END_TEST
 
+/* As many at a time as an attribute holds, and then the next: with a path that
+ * is long enough for few. */
+START_TEST(errors_are_listed_in_parts)
+{
+	struct fs_op op = { .type = FS_ERRORS };
+	uint64_t dir = 1, i, all = 0, parts = 0, ino = 0;
+	char name[201];
+	struct rig rig;
+	json_t *part;
+	size_t n;
+
+	rig_open(&rig, 64, 1);
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	for (i = 0; i < 5; i++)
+		ck_assert_int_eq(rig_mkdir(&rig, dir, name, &dir), 0);
+	ck_assert_int_eq(rig_mknod(&rig, dir, "file", S_IFREG | 0644, &ino),
+			 0);
+	for (i = 0; i < 150; i++) {
+		errors_add(rig.fs, &(struct error){
+			.ino = ino, .off = i * 4096, .sector = 8 * i,
+			.sectors = 8, .what = ERROR_CSUM });
+		rig_settle(&rig);
+	}
+	do {
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+		ck_assert_uint_le(op.result, 65536);
+		part = json_loads(op.buffer, 0, NULL);
+		free(op.buffer);
+		ck_assert_ptr_nonnull(part);
+		n = json_array_size(part);
+		for (i = 0; i < n; i++) {
+			json_t *o = json_array_get(part, i);
+
+			ck_assert_uint_ge((uint64_t)json_integer_value(
+				json_object_get(o, "number")), op.offset2);
+			op.offset2 = (uint64_t)json_integer_value(
+				json_object_get(o, "number")) + 1;
+			ck_assert_uint_eq(strlen(json_string_value(
+				json_object_get(o, "path"))), 5 * 201 + 5);
+		}
+		all += n;
+		parts += n != 0;
+		json_decref(part);
+	} while (n);
+	ck_assert_uint_eq(all, 150);
+	ck_assert_uint_gt(parts, 2);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Nobody has been told yet: whoever opens it now is. */
 START_TEST(a_loss_waits_for_somebody)
 {
@@ -693,6 +746,7 @@ int main(void)
 
 	tcase_add_test(tc, one_error_harms_nobody);
 	tcase_add_loop_test(tc, logged_data_outlives_errors, 0, 2);
+	tcase_add_test(tc, errors_are_listed_in_parts);
 	tcase_add_loop_test(tc, an_fsync_does_not_wait_for_another_place, 0, 2);
 	tcase_add_test(tc, room_comes_back);
 	tcase_add_loop_test(tc, a_bad_stretch_is_passed_over, 0, 4);
