@@ -361,13 +361,13 @@ static unsigned pick_before(const struct walk *w, unsigned at)
  * sectors are 22 of 736.  So a boundary just before the end is looked at, too,
  * and one on the way where sizes change or are new.
  */
-int look_inside(struct walk *w, struct look_landing *l, bool forced)
+int look_inside(struct walk *w, struct look_landing *l)
 {
 	bool fresh = !w->plan.trusted && w->plan.now.count < FRESH;
 	bool mixed = has_sizes(w, 0, l->at);
 	int err = 0;
 
-	if (l->at > 1 && (forced || fresh))
+	if (l->at > 1 && fresh)
 		err = look_at(w, l->at - 1, l);
 	else if (l->at >= INSIDE_LEAST)
 		err = look_at(w, pick_before(w, l->at), l);

@@ -52,8 +52,7 @@ int look_at_spares(struct walk *w, unsigned to, unsigned *good, unsigned *bad);
 /* Is what is before a boundary as foretold, too? */
 int look_before(struct walk *w, unsigned at, struct look_landing *l);
 
-/* What a leap that was right at its end went over; `forced`: both ends of its
- * last track matter. */
-int look_inside(struct walk *w, struct look_landing *l, bool forced);
+/* What a leap that was right at its end went over. */
+int look_inside(struct walk *w, struct look_landing *l);
 
 #endif

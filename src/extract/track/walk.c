@@ -56,11 +56,6 @@
 /* Tracks from event to event: of how many it is the mean, and what counts. */
 #define APART_EVENTS 8.0
 #define APART_MOST 1000.0
-/* Short tracks are at least so long, and come in runs shorter than this. */
-#define SHORT_LEAST 0.95
-#define SHORT_RUN 2u
-#define USUAL_AMONG 64u
-#define USUAL_SHARE 0.4
 #define APART 3u
 #define SIZES 40u
 #define SKIPS 24u
@@ -769,47 +764,8 @@ static bool unsure(const struct walk *w, unsigned n)
 	       UNSURE * w->reader->tolerance;
 }
 
-/* Are many of those to come of that size? */
-static bool is_usual(const struct walk *w, uint32_t size, unsigned n)
-{
-	unsigned same = 0;
-
-	n = n < USUAL_AMONG ? n : USUAL_AMONG;
-	for (unsigned k = 0; k < n; k++)
-		same += w->ahead[k].whole == size;
-	return same >= n * USUAL_SHARE;
-}
-
-/* Is track k ahead a little shorter than the one before it, and not one of
- * many?  Slips in one place instead of another, or among spares, do not show
- * behind it. */
-static bool is_short(const struct walk *w, unsigned k, unsigned n)
-{
-	const struct ahead *a = &w->ahead[k];
-
-	return a->run != a[-1].run && a->whole < a[-1].whole &&
-	       a->whole > a[-1].whole * SHORT_LEAST &&
-	       (k + SHORT_RUN >= n || a[SHORT_RUN].run != a->run) &&
-	       is_usual(w, a[-1].whole, n);
-}
-
-/* How far a leap may go: behind a short track, both ends of which are looked
- * at then. */
-static unsigned bound(const struct walk *w, unsigned most, unsigned n,
-		      bool *forced)
-{
-	*forced = false;
-	for (unsigned k = 1; k < most; k++) {
-		if (is_short(w, k, n)) {
-			*forced = true;
-			return k + 1;
-		}
-	}
-	return most;
-}
-
 /* The leap to l was right at its end: is it on the way? */
-static int land(struct walk *w, struct look_landing *l, bool forced)
+static int land(struct walk *w, struct look_landing *l)
 {
 	unsigned bad, good;
 	int err;
@@ -829,7 +785,7 @@ static int land(struct walk *w, struct look_landing *l, bool forced)
 		reader_set_purpose(w->reader, READER_EVENT);
 		return go_before(w, bad - 1, bad, true);
 	}
-	err = look_inside(w, l, forced);
+	err = look_inside(w, l);
 	if (!l->ok && w->rounds.tracks) {
 		rounds_doubt(&w->rounds);
 		w->inside = false;
@@ -841,7 +797,6 @@ int walk_step(struct walk *walk)
 {
 	unsigned most = 2 * walk->leap + 16, n;
 	struct look_landing l;
-	bool forced = false;
 	uint32_t guess;
 	int err;
 
@@ -871,16 +826,13 @@ int walk_step(struct walk *walk)
 	most = walk->leap < n - 1 ? walk->leap : n - 1;
 	while (most > LEAP_START && unsure(walk, most))
 		most -= most / 8 + 1;
-	if (!walk->rounds.tracks)
-		most = bound(walk, most, n, &forced);
-	err = look(walk, forced ? most : most - most / 4, most,
-		   forced ? most : n - 1, &l);
+	err = look(walk, most - most / 4, most, n - 1, &l);
 	if (err || !l.at)
 		return err ? err : event(walk);
 	walk->leaps++;
 	if (!l.ok)
 		return bisect(walk, l.side, l.at);
-	err = land(walk, &l, forced);
+	err = land(walk, &l);
 	if (err || !l.ok)
 		return err;
 	walk->leapt = true;
