@@ -484,6 +484,57 @@ START_TEST(a_bad_stretch_is_passed_over)
 }
 END_TEST
 
+/* A disk full of small files of which every other one is deleted: what write()
+ * has accepted of a large file finds room in the holes. */
+START_TEST(a_shredded_disk_takes_what_was_accepted)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = BYTES, .data = data };
+	uint64_t got, ino;
+	unsigned i, n = 0;
+	struct rig rig;
+	char name[16];
+	int rc = 0;
+
+	rig_open(&rig, 64, 1);
+	fill(1);
+	while (!rc) {
+		snprintf(name, sizeof(name), "small%u", n);
+		rc = rig_mknod(&rig, 1, name, 0100644, &ino);
+		if (rc)
+			break;
+		n++;
+		rc = do_write(&rig, ino, BLOCK);
+		ck_assert_int_eq(rig_forget(&rig, ino, 1), 0);
+		if (!(n % 256) && !rc)
+			rc = rig_sync(&rig);
+	}
+	ck_assert_int_eq(rc, -ENOSPC);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	for (i = 0; i < n; i += 2) {
+		snprintf(name, sizeof(name), "small%u", i);
+		ck_assert_int_eq(rig_unlink(&rig, 1, name), 0);
+	}
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	pass(&rig, UINT64_C(60000000000));
+	ck_assert_int_eq(rig_mknod(&rig, 1, "large", 0100644, &ino), 0);
+	op.ino = ino;
+	fill(2);
+	while (!(rc = rig_do(&rig, &op)))
+		op.offset += BYTES;
+	ck_assert_int_eq(rc, -ENOSPC);
+	/* Nearly all that was freed. */
+	ck_assert_uint_gt(op.offset, n / 2 * BLOCK * 3 / 4);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	rig_remount(&rig);
+	for (got = 0; got < op.offset; got += BYTES) {
+		fill(2);
+		ck_assert_int_eq(read_at(&rig, ino, got), 0);
+		ck_assert(!memcmp(seen, data, BYTES));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 static void fsync_done(struct fs_op *op)
 {
 	op->owner = op;
@@ -749,6 +800,7 @@ int main(void)
 	tcase_add_test(tc, errors_are_listed_in_parts);
 	tcase_add_loop_test(tc, an_fsync_does_not_wait_for_another_place, 0, 2);
 	tcase_add_test(tc, room_comes_back);
+	tcase_add_test(tc, a_shredded_disk_takes_what_was_accepted);
 	tcase_add_loop_test(tc, a_bad_stretch_is_passed_over, 0, 4);
 	tcase_add_test(tc, logged_data_is_never_dropped);
 	tcase_add_test(tc, older_content_comes_back);
