@@ -3,9 +3,14 @@
  * of slots with linear probing.
  *
  * A removed entry stays as a gap (value NULL) and its slot goes on leading to
- * it, so probing needs no marks and a walk may remove what it was given.  When
- * the array is full it is written anew without the gaps, twice as large if more
- * than half of it lives.  There are twice as many slots as entries.
+ * it, so probing needs no marks and a walk may remove what it was given.  There
+ * are twice as many slots as entries.
+ *
+ * When the array is full, a new table is begun, twice as large if more than
+ * half of the entries live, and each insertion moves MOVE_STEP entries to it,
+ * so that no call takes long however many there are.  What is inserted
+ * meanwhile goes behind the room of those that are still to come, which keeps
+ * the order.  The old table is empty long before the new one is full.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,18 +19,26 @@
 
 #define FIRST_CAPACITY 16u
 #define MAX_CAPACITY (1u << 30)
+#define MOVE_STEP 8u
 
 struct hashmap_entry {
 	uint64_t key;
 	void *value;		/* NULL: the entry was removed */
 };
 
-struct hashmap {
+struct hash_table {
 	struct hashmap_entry *entries;
 	uint32_t *slots;	/* index of an entry + 1; 0: empty */
 	uint32_t capacity;	/* number of entries there is room for: a power
-				 * of two */
+				 * of two; 0: no table */
 	uint32_t used;		/* entries in use, the removed ones counted */
+};
+
+struct hashmap {
+	struct hash_table now;
+	struct hash_table old;	/* what is left of it moves to `now` */
+	uint32_t old_next;	/* its first entry that has not moved */
+	uint32_t move_to;	/* where that goes in `now` */
 	uint32_t live;
 };
 
@@ -37,71 +50,102 @@ static uint64_t hash(uint64_t key)
 	return key ^ key >> 31;
 }
 
-static struct hashmap_entry *hashmap_find(const struct hashmap *map,
-					  uint64_t key)
+static struct hashmap_entry *table_find(const struct hash_table *table,
+					uint64_t key)
 {
-	uint32_t mask = 2 * map->capacity - 1;
+	uint32_t mask = 2 * table->capacity - 1;
 	uint32_t at = (uint32_t)hash(key) & mask;
 	struct hashmap_entry *entry;
 
-	for (; map->slots[at]; at = (at + 1) & mask) {
-		entry = &map->entries[map->slots[at] - 1];
+	if (!table->capacity)
+		return NULL;
+	for (; table->slots[at]; at = (at + 1) & mask) {
+		entry = &table->entries[table->slots[at] - 1];
 		if (entry->key == key && entry->value)
 			return entry;
 	}
 	return NULL;
 }
 
-/* Adds an entry; there is room for it, and its key is new. */
-static void hashmap_append(struct hashmap *map, uint64_t key, void *value)
+static struct hashmap_entry *hashmap_find(const struct hashmap *map,
+					  uint64_t key)
 {
-	uint32_t mask = 2 * map->capacity - 1;
-	uint32_t at = (uint32_t)hash(key) & mask;
+	struct hashmap_entry *entry = table_find(&map->now, key);
 
-	while (map->slots[at])
-		at = (at + 1) & mask;
-	map->entries[map->used] = (struct hashmap_entry){ key, value };
-	map->slots[at] = ++map->used;
-	map->live++;
+	return entry ? entry : table_find(&map->old, key);
 }
 
-static int hashmap_alloc(struct hashmap *map, uint32_t capacity)
+/* Sets entry i, which is empty; its key is new. */
+static void table_set(struct hash_table *table, uint32_t i, uint64_t key,
+		      void *value)
 {
-	*map = (struct hashmap){ .capacity = capacity };
-	map->entries = malloc(capacity * sizeof(*map->entries));
-	map->slots = calloc(2 * (size_t)capacity, sizeof(*map->slots));
-	if (map->entries && map->slots)
+	uint32_t mask = 2 * table->capacity - 1;
+	uint32_t at = (uint32_t)hash(key) & mask;
+
+	while (table->slots[at])
+		at = (at + 1) & mask;
+	table->entries[i] = (struct hashmap_entry){ key, value };
+	table->slots[at] = i + 1;
+}
+
+static int table_new(struct hash_table *table, uint32_t capacity)
+{
+	*table = (struct hash_table){ .capacity = capacity };
+	table->entries = calloc(capacity, sizeof(*table->entries));
+	table->slots = calloc(2 * (size_t)capacity, sizeof(*table->slots));
+	if (table->entries && table->slots)
 		return 0;
-	free(map->entries);
-	free(map->slots);
+	free(table->entries);
+	free(table->slots);
 	return -ENOMEM;
 }
 
-static int hashmap_rewrite(struct hashmap *map)
+static void table_free(struct hash_table *table)
 {
-	uint32_t capacity = map->capacity;
-	struct hashmap next;
-	uint32_t i;
+	free(table->entries);
+	free(table->slots);
+	*table = (struct hash_table){ 0 };
+}
+
+/* Moves some of what the old table has. */
+static void hashmap_move(struct hashmap *map)
+{
+	struct hashmap_entry *entry;
+	unsigned n;
+
+	for (n = 0; n < MOVE_STEP && map->old_next < map->old.used; n++) {
+		entry = &map->old.entries[map->old_next++];
+		if (!entry->value)
+			continue;
+		table_set(&map->now, map->move_to++, entry->key, entry->value);
+		entry->value = NULL;
+	}
+	if (map->old.capacity && map->old_next == map->old.used)
+		table_free(&map->old);
+}
+
+/* Begins a new table, as the present one is full. */
+static int hashmap_renew(struct hashmap *map)
+{
+	uint32_t capacity = map->now.capacity;
+	struct hash_table next;
 
 	if (map->live > capacity / 2)
 		capacity *= 2;
-	if (capacity > MAX_CAPACITY || hashmap_alloc(&next, capacity))
+	if (capacity > MAX_CAPACITY || table_new(&next, capacity))
 		return -ENOMEM;
-	for (i = 0; i < map->used; i++)
-		if (map->entries[i].value)
-			hashmap_append(&next, map->entries[i].key,
-				   map->entries[i].value);
-	free(map->entries);
-	free(map->slots);
-	*map = next;
+	next.used = map->live;
+	map->old = map->now;
+	map->now = next;
+	map->old_next = map->move_to = 0;
 	return 0;
 }
 
 struct hashmap *hashmap_new(void)
 {
-	struct hashmap *map = malloc(sizeof(*map));
+	struct hashmap *map = calloc(1, sizeof(*map));
 
-	if (map && hashmap_alloc(map, FIRST_CAPACITY)) {
+	if (map && table_new(&map->now, FIRST_CAPACITY)) {
 		free(map);
 		return NULL;
 	}
@@ -112,8 +156,8 @@ void hashmap_free(struct hashmap *map)
 {
 	if (!map)
 		return;
-	free(map->entries);
-	free(map->slots);
+	table_free(&map->now);
+	table_free(&map->old);
 	free(map);
 }
 
@@ -140,12 +184,14 @@ int hashmap_put(struct hashmap *map, uint64_t key, void *value)
 		entry->value = value;
 		return 0;
 	}
-	if (map->used == map->capacity) {
-		err = hashmap_rewrite(map);
+	if (map->now.used == map->now.capacity) {
+		err = hashmap_renew(map);
 		if (err)
 			return err;
 	}
-	hashmap_append(map, key, value);
+	hashmap_move(map);
+	table_set(&map->now, map->now.used++, key, value);
+	map->live++;
 	return 0;
 }
 
@@ -162,12 +208,28 @@ void *hashmap_del(struct hashmap *map, uint64_t key)
 	return value;
 }
 
+/* Positions: what has moved, what is still in the old table, and what was
+ * inserted since. */
+static const struct hashmap_entry *entry_at(const struct hashmap *map,
+					    size_t pos)
+{
+	uint32_t left = map->old.used - map->old_next;
+
+	if (pos < map->move_to || !map->old.capacity)
+		return pos < map->now.used ? &map->now.entries[pos] : NULL;
+	pos -= map->move_to;
+	if (pos < left)
+		return &map->old.entries[map->old_next + pos];
+	pos = pos - left + map->move_to;
+	return pos < map->now.used ? &map->now.entries[pos] : NULL;
+}
+
 void *hashmap_next(const struct hashmap *map, size_t *pos, uint64_t *key)
 {
 	const struct hashmap_entry *entry;
 
-	while (*pos < map->used) {
-		entry = &map->entries[(*pos)++];
+	while ((entry = entry_at(map, *pos))) {
+		(*pos)++;
 		if (!entry->value)
 			continue;
 		if (key)

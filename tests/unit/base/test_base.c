@@ -248,6 +248,36 @@ START_TEST(map_is_an_array)
 }
 END_TEST
 
+/* At any number of entries, also while they move to a larger table, and with
+ * some removed: all are found, and walked over in order. */
+START_TEST(map_grows_in_steps)
+{
+	struct hashmap *map = hashmap_new();
+	uint64_t key, last;
+	size_t pos, walked;
+
+	for (uint64_t n = 1; n <= 600; n++) {
+		ck_assert_int_eq(hashmap_put(map, n, map), 0);
+		if (n % 3 == 0)
+			ck_assert_ptr_eq(hashmap_del(map, n / 3), map);
+		pos = walked = 0;
+		for (last = n / 3; hashmap_next(map, &pos, &key); last = key) {
+			walked++;
+			if (key != last + 1)
+				ck_abort_msg("out of order");
+		}
+		ck_assert_uint_eq(last, n);
+		ck_assert_uint_eq(walked, n - n / 3);
+		ck_assert_uint_eq(hashmap_count(map), walked);
+		for (key = 1; key <= n; key++)
+			if (hashmap_get(map, key) !=
+			    (key > n / 3 ? map : NULL))
+				ck_abort_msg("not found");
+	}
+	hashmap_free(map);
+}
+END_TEST
+
 START_TEST(map_walks_in_order)
 {
 	struct hashmap *map = hashmap_new();
@@ -350,6 +380,8 @@ int main(void)
 	tcase_add_test(containers, rangeset_takes_many);
 	tcase_add_test(containers, map_is_an_array);
 	tcase_add_test(containers, map_walks_in_order);
+	tcase_add_test(containers, map_grows_in_steps);
+	tcase_set_timeout(containers, 120);
 	suite_add_tcase(suite, containers);
 	return test_run(suite);
 }
