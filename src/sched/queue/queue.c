@@ -31,6 +31,9 @@
 /* A read that is handed to a drive that orders reads is so long at most:
  * 64 KiB, a tenth of a turn. */
 #define SMALL_READ_SECTORS 128u
+/* Small reads need leaves with checksums, now and then some tracks of them in
+ * one access: the drive goes on to order beside them.  512 KiB. */
+#define LEAF_READ_SECTORS 1024u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
 /* Charged to the turn for a request that is over, in nanoseconds: its owner
@@ -275,10 +278,10 @@ void queue_release_repeats(struct queue *queue)
 	}
 }
 
-static bool is_small_read(const struct queue_request *req)
+static bool is_short_read(const struct queue_request *req, uint32_t sectors)
 {
 	return req->disk.op == DISK_READ && req->class == QUEUE_READ &&
-	       req->disk.sectors <= SMALL_READ_SECTORS;
+	       req->disk.sectors <= sectors;
 }
 
 static void queue_end_request(struct queue *queue, struct queue_request *req,
@@ -295,7 +298,7 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
 	if (req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
 		read_stream_done(&queue->streams, req->live.end, now_ns);
-	if (is_small_read(req))
+	if (is_short_read(req, SMALL_READ_SECTORS))
 		read_order_done(&queue->read_order, queue_reads_only(queue) ?
 				queue->share.count[QUEUE_READ] +
 					queue->outstanding : 0, now_ns);
@@ -633,7 +636,7 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 		queue_leave_open(queue, req);
 	else
 		queue_enter(queue, req);
-	if (!is_small_read(req))
+	if (!is_short_read(req, LEAF_READ_SECTORS))
 		read_order_other(&queue->read_order, req->disk.submit_ns);
 	if (!err && req->class == QUEUE_COMMIT)
 		commit_burst_submit(&queue->burst, req->disk.submit_ns);
