@@ -607,12 +607,25 @@ static int walk_again(struct map *m, uint64_t from, uint64_t end)
 	return err;
 }
 
+/* Tracks that are known from another run say whether the drive is a large one:
+ * else all would be looked at again whenever that shows. */
+static void see_largest(struct map *m)
+{
+	for (size_t i = 0; i < m->store.n; i++) {
+		const struct piece *p = &m->store.pieces[i];
+
+		if (p->tracks && p->size > m->largest)
+			m->largest = p->size;
+	}
+}
+
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
 	uint64_t from, now_ns;
 	int err = prepare(m);
 
+	see_largest(m);
 	end = end < m->reader.units ? end : m->reader.units;
 	if (!err)
 		err = walk_all(m, first, end);
