@@ -458,25 +458,23 @@ static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 	return roomy > n ? roomy : n;
 }
 
-/* The best part of a track in the goal's group, else in the first in order
- * that has any. */
-static int small_search(struct taking *taking, uint64_t n, struct span *at)
+int part_search(struct taking *taking, uint64_t goal, uint64_t n,
+		uint64_t roomy, bool longest, struct span *at)
 {
 	struct alloc *alloc = taking->alloc;
-	uint32_t goal = group_of(alloc, taking->want->goal);
+	uint32_t first = group_of(alloc, goal);
 	uint32_t groups = space_groups(alloc->space);
-	uint64_t roomy = roomy_of(taking, n);
 	uint32_t i, group;
 	int rc;
 
 	for (i = 0; i < groups; i++) {
-		group = group_nth(goal, i);
+		group = group_nth(first, i);
 		rc = group_may_fit(taking, group, SPACE_FIT_PART, n);
 		if (rc == -EAGAIN)
 			return rc;
 		if (rc)
 			continue;
-		*at = group_best(taking, group, n, roomy, false);
+		*at = group_best(taking, group, n, roomy, longest);
 		if (span_len(*at))
 			return 0;
 	}
@@ -504,7 +502,8 @@ int take_small(struct taking *taking, uint64_t after, uint64_t n)
 			taking->pieces[taking->n - 1].follows = true;
 		return rc;
 	}
-	rc = small_search(taking, n, &run);
+	rc = part_search(taking, taking->want->goal, n, roomy_of(taking, n),
+			 false, &run);
 	if (rc)
 		return rc;
 	rc = taking_add(taking, run.first, n);

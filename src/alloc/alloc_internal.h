@@ -125,13 +125,18 @@ bool stream_is_at(const struct alloc *alloc, uint64_t sector);
  * n sectors inside one track:
  *  1. right behind what the file has, on the same track;
  *  2. the directory's open track;
- *  3. as small_search has it; that track becomes the open one.
+ *  3. as part_search has it; that track becomes the open one.
  */
 int take_small(struct taking *taking, uint64_t after, uint64_t n);
 
 uint64_t alloc_round_down(const struct alloc *alloc, uint64_t sector);
 
 bool track_known(const struct alloc *alloc, uint64_t sector);
+
+/* The best part of a track for n sectors, as group_best has it, in the first
+ * group that has any: the group of the sector `goal` is the first one. */
+int part_search(struct taking *taking, uint64_t goal, uint64_t n,
+		uint64_t roomy, bool longest, struct span *at);
 
 /* A roomy partly used track, a free track, or the partly used track that fits
  * best; empty: n sectors fit nowhere. */

@@ -120,24 +120,7 @@ int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
 static int node_search(struct taking *taking, uint64_t near, uint64_t least,
 		       struct span *at)
 {
-	struct alloc *alloc = taking->alloc;
-	uint32_t goal = group_of(alloc, near);
-	uint32_t groups = space_groups(alloc->space);
-	uint32_t i, group;
-	int rc;
-
-	for (i = 0; i < groups; i++) {
-		group = group_nth(goal, i);
-		rc = group_may_fit(taking, group, SPACE_FIT_PART, least);
-		if (rc == -EAGAIN)
-			return rc;
-		if (rc)
-			continue;
-		*at = group_best(taking, group, least, UINT64_MAX / 2, true);
-		if (span_len(*at))
-			return 0;
-	}
-	return -ENOSPC;
+	return part_search(taking, near, least, UINT64_MAX / 2, true, at);
 }
 
 int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
