@@ -23,7 +23,6 @@
 #include "tools/extract_run.h"
 #include "tools/extract_scsi.h"
 
-#define PSEUDO_SECTORS 2048u
 #define QUICK_MECH_NS (15 * NS_PER_SECOND)
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
@@ -612,7 +611,7 @@ static int make_profile(struct extract_run *run)
 
 	if (is_same(p, limits, id))
 		return 0;
-	err = geom_regular(limits->sectors, PSEUDO_SECTORS, &geom);
+	err = geom_regular(limits->sectors, GEOM_PSEUDO_SECTORS, &geom);
 	if (err)
 		return err;
 	p = profile_from_geom(geom, PROFILE_NONE);

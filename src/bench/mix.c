@@ -9,7 +9,6 @@
 #include "bench/mix.h"
 
 #define CLIENTS_MAX 64u
-#define BUFFER_ALIGN 4096u
 
 const struct mix_kind mix_kinds[MIX_KINDS] = {
 	{ "random reads", QUEUE_READ, DISK_READ, 3, 8, false },
@@ -124,7 +123,7 @@ static int mix_init(struct mix *mix, unsigned kinds)
 			most = mix_kinds[k].sectors;
 	}
 	for (i = 0; i < 2; i++) {
-		mix->buffer[i] = aligned_alloc(BUFFER_ALIGN, (size_t)most *
+		mix->buffer[i] = aligned_alloc(DISK_BUFFER_ALIGN, (size_t)most *
 							     SECTOR_BYTES);
 		if (!mix->buffer[i])
 			return -ENOMEM;

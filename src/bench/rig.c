@@ -12,7 +12,6 @@
 #include "bench/rig.h"
 #include "sim/named.h"
 
-#define BUFFER_ALIGN 4096u
 
 /* ---- the rig ---- */
 
@@ -388,9 +387,9 @@ static int run_init(struct run *run)
 	for (i = 0; i < run->load->clients; i++) {
 		run->clients[i].run = run;
 		run->clients[i].next_ns = env_now_ns(run->rig->env);
-		run->clients[i].iov.iov_base = aligned_alloc(BUFFER_ALIGN,
-			((size_t)most * SECTOR_BYTES + BUFFER_ALIGN - 1) /
-				BUFFER_ALIGN * BUFFER_ALIGN);
+		run->clients[i].iov.iov_base = aligned_alloc(DISK_BUFFER_ALIGN,
+			((size_t)most * SECTOR_BYTES + DISK_BUFFER_ALIGN - 1) /
+				DISK_BUFFER_ALIGN * DISK_BUFFER_ALIGN);
 		if (!run->clients[i].iov.iov_base)
 			return -ENOMEM;
 		memset(run->clients[i].iov.iov_base, (int)i,

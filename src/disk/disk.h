@@ -23,6 +23,9 @@
 
 #define SECTOR_BYTES 512u
 
+/* Alignment of buffers that suits every disk, in bytes. */
+#define DISK_BUFFER_ALIGN 4096u
+
 /* DISK_DISCARD, of disk_discard only: nobody needs what is there. */
 enum disk_op { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_DISCARD };
 

@@ -40,6 +40,9 @@ struct geom_place {
 	angle start;		/* angle of its leading edge */
 };
 
+/* Length of a pseudo-track where nothing else is said: 1 MiB. */
+#define GEOM_PSEUDO_SECTORS 2048u
+
 /*
  * Regular pseudo-tracks of `track_sectors` over `sectors`, for disks of which
  * nothing is known: known = false, one surface, angles 0.

@@ -19,8 +19,6 @@
 #include "diskmodel/geom_build.h"
 
 #define TOLERANCE (1u << 16)
-/* Sectors of a pseudo-track: 1 MiB, as mkfs takes where nothing is known. */
-#define PSEUDO_SECTORS 2048u
 
 struct geom_row {
 	uint64_t first;
@@ -264,7 +262,7 @@ static int sweep_begin(struct geom_build *build, const struct geom_row *r,
 	int err = s->count ? geom_build_sweep(build, s) : 0;
 
 	if (!err && r->unknown)
-		err = geom_build_pseudo(build, r->first, PSEUDO_SECTORS);
+		err = geom_build_pseudo(build, r->first, GEOM_PSEUDO_SECTORS);
 	*s = sweep_of(r);
 	return err;
 }
@@ -302,7 +300,7 @@ static int table_geom(struct table *t, uint64_t sectors, struct geom **geom)
 		return -ENOMEM;
 	err = table_build(t, build);
 	if (!err)
-		err = geom_build_pseudo(build, sectors, PSEUDO_SECTORS);
+		err = geom_build_pseudo(build, sectors, GEOM_PSEUDO_SECTORS);
 	if (!err)
 		err = geom_build_finish(build, geom);
 	geom_build_free(build);

@@ -36,6 +36,16 @@
 #define TRAX_MAX_UNIT_BYTES 65536u	/* largest unit of records: that of the
 					 * largest block */
 #define TRAX_MAX_GEOM_BYTES (64u << 20)	/* largest profile record */
+#define TRAX_MAX_PHYSICAL_BYTES 65536u	/* largest physical block of a drive */
+#define TRAX_MIN_PSEUDO_SECTORS 64u	/* shortest pseudo-track */
+#define TRAX_MAX_INO ((uint64_t)1 << 63)	/* above all inode numbers */
+#define TRAX_MAX_FILE_BLOCKS ((uint64_t)1 << 51) /* a file has 2^63 bytes */
+#define TRAX_FIRST_SEQ 3u		/* sequence of a directory's first
+					 * entry; 1 and 2 are "." and ".." */
+#define TRAX_XATTR_PROBES 4u		/* keys that an attribute may have */
+/* Bytes hashed at most to make broken log records whole again: half a second's
+ * work. */
+#define TRAX_REBUILD_BYTES (UINT64_C(4) << 30)
 
 /* The features that this code knows. super_decode refuses a superblock with an
  * unknown incompatible one; with an unknown read-only compatible one the mount

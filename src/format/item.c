@@ -11,9 +11,7 @@
 
 #include "format/format.h"
 
-#define MAX_INO ((uint64_t)1 << 63)
 #define MAX_FILE_SECTORS ((uint64_t)1 << 54)	/* 2^63 bytes */
-#define MAX_FILE_BLOCKS ((uint64_t)1 << 51)
 #define MAX_NODE_TRACK_SLOTS 65535u
 #define MAX_XATTR_PIECES 32u
 #define INODE_FLAGS_KNOWN 0xffu
@@ -144,7 +142,7 @@ static const char *verify_record(const void *value, size_t bytes,
 
 	if (bytes < sizeof(*r) || bytes - sizeof(*r) < r->bytes)
 		return "name record is cut off";
-	if (!le64_get(r->ino) || le64_get(r->ino) >= MAX_INO)
+	if (!le64_get(r->ino) || le64_get(r->ino) >= TRAX_MAX_INO)
 		return "name of no valid inode number";
 	if (!type_is_known(r->type))
 		return "name has an unknown file type";
@@ -214,7 +212,8 @@ static const char *verify_csum(struct key key, const void *value,
 {
 	struct csum_window w;
 
-	if (key.off % TRAX_CSUM_WINDOW_BLOCKS || key.off >= MAX_FILE_BLOCKS)
+	if (key.off % TRAX_CSUM_WINDOW_BLOCKS ||
+	    key.off >= TRAX_MAX_FILE_BLOCKS)
 		return "checksums are not at a window";
 	return csum_window_decode(value, bytes, &w);
 }
@@ -226,7 +225,7 @@ static const char *verify_orphan(struct key key, const void *value,
 
 	if (bytes != sizeof(*o))
 		return "orphan has the wrong length";
-	if (!key.off || key.off >= MAX_INO)
+	if (!key.off || key.off >= TRAX_MAX_INO)
 		return "orphan of no valid inode number";
 	if (o->what != ORPHAN_DELETE && o->what != ORPHAN_TRUNCATE)
 		return "orphan of an unknown kind";
@@ -255,7 +254,7 @@ static const char *verify_owner(struct key key, const void *value,
 	     sectors / TRAX_NODE_SECTORS > MAX_NODE_TRACK_SLOTS))
 		return "node track has no valid length";
 	if (o->kind == OWNER_DATA &&
-	    (!le64_get(o->ino) || le64_get(o->ino) >= MAX_INO ||
+	    (!le64_get(o->ino) || le64_get(o->ino) >= TRAX_MAX_INO ||
 	     !in_file(le64_get(o->off), sectors)))
 		return "owner is no part of a file";
 	return NULL;
@@ -263,7 +262,7 @@ static const char *verify_owner(struct key key, const void *value,
 
 static bool blocks_in_piece(uint64_t block, unsigned blocks)
 {
-	return blocks && block < MAX_FILE_BLOCKS &&
+	return blocks && block < TRAX_MAX_FILE_BLOCKS &&
 	       block % TRAX_CSUM_PIECE_BLOCKS + blocks <=
 	       TRAX_CSUM_PIECE_BLOCKS;
 }
@@ -311,7 +310,7 @@ static const char *verify_copies(struct key key, const void *value,
 	    bytes / sizeof(*e) > TRAX_COPIES_PER_ITEM)
 		return "list of copies has the wrong length";
 	for (size_t i = 0; i < bytes / sizeof(*e); i++) {
-		if (le64_get(e[i].ino) >= MAX_INO ||
+		if (le64_get(e[i].ino) >= TRAX_MAX_INO ||
 		    !blocks_in_piece(le64_get(e[i].block),
 				     le16_get(e[i].blocks)))
 			return "list of copies names no piece of a file";
@@ -400,7 +399,7 @@ const char *item_verify(struct key key, const void *value, size_t bytes)
 		return "item of an unknown type";
 	if (!bytes || bytes > TRAX_MAX_ITEM_BYTES)
 		return "item's length is out of range";
-	if (rule->global ? key.ino != 0 : !key.ino || key.ino >= MAX_INO)
+	if (rule->global ? key.ino != 0 : !key.ino || key.ino >= TRAX_MAX_INO)
 		return "item of no valid inode number";
 	return rule->verify(key, value, bytes);
 }

@@ -13,8 +13,6 @@
 static_assert(offsetof(struct log_header, epoch) == 32, "epoch");
 static_assert(offsetof(struct log_header, chain) == 88, "chain");
 
-#define MAX_INO ((uint64_t)1 << 63)
-#define MAX_FILE_BLOCKS ((uint64_t)1 << 51)
 #define UNIT_BYTES 512u		/* the smallest unit of records */
 #define MAX_DATA_BLOCKS (TRAX_MAX_RECORD_BYTES / TRAX_BLOCK_BYTES)
 
@@ -170,10 +168,11 @@ static const char *read_data(struct entry_reader *r, struct log_entry *e)
 	e->ino = le64_get(head->ino);
 	e->block = le64_get(head->block);
 	e->n = le16_get(head->n);
-	if (!e->ino || e->ino >= MAX_INO)
+	if (!e->ino || e->ino >= TRAX_MAX_INO)
 		return "logged data of no valid inode number";
-	if (!e->n || e->n > MAX_DATA_BLOCKS || e->block >= MAX_FILE_BLOCKS ||
-	    e->n > MAX_FILE_BLOCKS - e->block)
+	if (!e->n || e->n > MAX_DATA_BLOCKS ||
+	    e->block >= TRAX_MAX_FILE_BLOCKS ||
+	    e->n > TRAX_MAX_FILE_BLOCKS - e->block)
 		return "logged data lies outside any file";
 	e->sums = take(r, e->n * sizeof(le64));
 	e->bytes = (size_t)e->n * TRAX_BLOCK_BYTES;

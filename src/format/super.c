@@ -58,9 +58,7 @@ static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 				 * magic */
 #define MIN_SECTORS ((16u << 20) / 512)
 #define MAX_SECTORS (1ull << 56)
-#define MAX_PHYSICAL_BYTES 65536u
 #define MAX_ROOM_SECTORS (2 * TRAX_MAX_GEOM_BYTES / 512)
-#define MIN_PSEUDO_TRACK_SECTORS 64u
 #define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: a mount reads them all */
 #define MAX_REGIONS (3 + 4 + 1 + TRAX_MAX_LOG_TRACKS)
 
@@ -171,7 +169,7 @@ static const char *check_device(const struct super *super)
 		return "logical block size is neither 512 nor 4096";
 	if (!is_power_of_2(super->physical_bytes) ||
 	    super->physical_bytes < super->logical_bytes ||
-	    super->physical_bytes > MAX_PHYSICAL_BYTES)
+	    super->physical_bytes > TRAX_MAX_PHYSICAL_BYTES)
 		return "physical block size is out of range";
 	if (!super->record_bytes !=
 	    !(super->incompat & TRAX_INCOMPAT_RECORD_BYTES))
@@ -238,7 +236,7 @@ static const char *check_geom(const struct super *super)
 	if (why)
 		return why;
 	if (!super->geom_sector)
-		return super->pseudo_track_sectors < MIN_PSEUDO_TRACK_SECTORS ?
+		return super->pseudo_track_sectors < TRAX_MIN_PSEUDO_SECTORS ?
 			"pseudo-tracks are too short" : NULL;
 	if (super->geom_sector % TRAX_BLOCK_SECTORS)
 		return "geometry is not aligned";

@@ -12,7 +12,6 @@
 #include "fs/drive/relocate.h"
 #include "sched/freeblock/freeblock.h"
 
-#define PSEUDO_TRACK_SECTORS 2048u
 
 /* ---- The drive ---- */
 
@@ -41,7 +40,7 @@ int fs_open_profile(struct fs *fs)
 			 (unsigned long long)super->geom_sector);
 	}
 	rc = geom_regular(super->sectors,
-			  track ? track : PSEUDO_TRACK_SECTORS, &geom);
+			  track ? track : GEOM_PSEUDO_SECTORS, &geom);
 	if (rc)
 		return rc;
 	fs->profile = profile_from_geom(geom, PROFILE_NONE);

@@ -29,8 +29,6 @@
 #include "tree/tree_format.h"
 
 #define MIN_BYTES (16ull << 20)
-#define PSEUDO_TRACK_SECTORS 2048u
-#define MIN_PSEUDO_TRACK_SECTORS 64u
 #define LOG_SHARE 128u		/* of the disk, at most */
 #define LOG_TOGETHER 4u		/* log places lie side by side */
 #define LOG_MIN_TRACKS 4u
@@ -38,7 +36,6 @@
 #define NODE_SHARE 2048u
 #define NODE_MIN_SLOTS 128u
 #define NODE_MAX_SLOTS 2048u
-#define MAX_PHYSICAL_BYTES 65536u
 #define WIPE_SECTORS 2048u	/* at either end */
 #define MAX_TAKEN 160u
 /* Known tracks are looked for in this share of the disk. */
@@ -399,14 +396,14 @@ static int plan_super(struct env *env, const struct disk_limits *limits,
 	super->sectors -= super->sectors % TRAX_BLOCK_SECTORS;
 	if (super->sectors < MIN_BYTES / SECTOR_BYTES)
 		return -ENOSPC;
-	if (track && track < MIN_PSEUDO_TRACK_SECTORS)
+	if (track && track < TRAX_MIN_PSEUDO_SECTORS)
 		return -EINVAL;
 	if (options->label && strlen(options->label) >= sizeof(super->label))
 		return -EINVAL;
 	if (options->label)
 		memcpy(super->label, options->label, strlen(options->label));
 	if (physical < limits->logical_bytes || physical & (physical - 1) ||
-	    physical > MAX_PHYSICAL_BYTES)
+	    physical > TRAX_MAX_PHYSICAL_BYTES)
 		physical = limits->logical_bytes;
 	super->logical_bytes = limits->logical_bytes;
 	super->physical_bytes = physical;
@@ -414,7 +411,7 @@ static int plan_super(struct env *env, const struct disk_limits *limits,
 		super->record_bytes = physical;
 		super->incompat |= TRAX_INCOMPAT_RECORD_BYTES;
 	}
-	super->pseudo_track_sectors = track ? track : PSEUDO_TRACK_SECTORS;
+	super->pseudo_track_sectors = track ? track : GEOM_PSEUDO_SECTORS;
 	super_usual_places(super->sectors, place);
 	super->second_sector = place[1];
 	super->created_wall_ns = env_wall_ns(env);
@@ -644,7 +641,7 @@ static void items_root(struct first_items *items, struct env *env,
 	inode_set_time(&root->mtime, env_wall_ns(env));
 	root->atime = root->ctime = root->btime = root->mtime;
 	root->parent = le64_put(TRAX_ROOT_INO);
-	root->next_seq = le64_put(3);	/* behind "." and ".." */
+	root->next_seq = le64_put(TRAX_FIRST_SEQ);
 	root->generation = le32_put(1);
 	items->item[items->n++] = (struct tree_format_item){
 		.key = key_make(TRAX_ROOT_INO, ITEM_INODE, 0),

@@ -316,7 +316,7 @@ struct log_scan *scan_new(struct log *log, const struct log_replay *replay)
 	s->known = hashmap_new();
 	s->unreadable = calloc(MAX_UNREADABLE, sizeof(*s->unreadable));
 	s->rebuilt = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_MAX_RECORD_BYTES);
-	s->rebuild_bytes = REBUILD_BYTES;
+	s->rebuild_bytes = TRAX_REBUILD_BYTES;
 	if (!s->known || !s->unreadable || !s->rebuilt)
 		s->rc = -ENOMEM;
 	for (unsigned i = 0; i < PIECES; i++) {

@@ -15,8 +15,6 @@
 #define LOADS 256u		/* records read again at once */
 #define MAX_UNREADABLE 4096u	/* units that are remembered */
 #define MAX_HEALED 64u		/* of these: half a second's work */
-/* What may be hashed to make records whole: half a second's work. */
-#define REBUILD_BYTES (UINT64_C(4) << 30)
 
 struct found_record {
 	uint64_t seq, prev, chain;

@@ -51,7 +51,6 @@
 #define FLAT_REST_NS UINT64_C(600000000000)
 /* Measuring pauses after this many reads that have decided nothing. */
 #define STALL_READS 50000u
-#define BUFFER_ALIGN 4096u
 #define BUFFER_BYTES (2u << 20)
 /* Refined angles are used when their sigma is below this part of a revolution,
  * and the refined period when its sigma is below TRIM_PERIOD_PPM. */
@@ -607,7 +606,7 @@ static int refine_new(struct fs *fs, struct refine *r)
 	r->requests = refine_foreground(r);
 	r->last_ns = env_now_ns(fs->env);
 	r->adopted_sectors = geom_known_sectors(fs->profile->geom);
-	r->buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_BYTES);
+	r->buffer = aligned_alloc(DISK_BUFFER_ALIGN, BUFFER_BYTES);
 	if (!r->buffer)
 		return -ENOMEM;
 	err = refine_may_begin(fs) ? 0 :

@@ -44,8 +44,6 @@ struct log_scan_state {
 				 * rebuilding */
 };
 
-/* Bytes hashed for rebuilding records, in all: about half a second's work. */
-#define REBUILD_BYTES (UINT64_C(4) << 30)
 
 enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_DESTAGED };
 
@@ -426,7 +424,7 @@ static int records_read(struct check *check)
 	vec_init(&log->blocks, sizeof(struct logged));
 	log->buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
 	log->rebuilt = device_buffer(check, TRAX_MAX_RECORD_BYTES);
-	log->rebuild_bytes = REBUILD_BYTES;
+	log->rebuild_bytes = TRAX_REBUILD_BYTES;
 	for (i = 0; i < check->super.log_tracks && log->buf && log->rebuilt;
 	     i++)
 		track_scan(log, &check->super.log[i]);

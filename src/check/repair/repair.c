@@ -20,7 +20,7 @@ void repair_new_inode(struct check *check, uint32_t mode,
 	item->nlink = le32_put(S_ISDIR(mode) ? 2 : 1);
 	item->atime = item->mtime = item->ctime = item->btime = now;
 	item->parent = le64_put(TRAX_ROOT_INO);
-	item->next_seq = le64_put(S_ISDIR(mode) ? 3 : 0);
+	item->next_seq = le64_put(S_ISDIR(mode) ? TRAX_FIRST_SEQ : 0);
 	item->generation = le32_put(1);
 }
 

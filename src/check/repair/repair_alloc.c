@@ -14,7 +14,6 @@
 
 #include "check/repair/repair_internal.h"
 
-#define PSEUDO_TRACK_SECTORS 2048u
 #define MAX_TRACK_SLOTS 4096u
 /* Number of slots in reserve for those that cannot be written: half a MiB. */
 #define SPARE_SLOTS 32u
@@ -346,7 +345,7 @@ static void track_from(const struct check *check, uint64_t sector,
 		return;
 	}
 	if (!regular)
-		regular = PSEUDO_TRACK_SECTORS;
+		regular = GEOM_PSEUDO_SECTORS;
 	*first = (sector + regular - 1) / regular * regular;
 	*n = regular;
 }

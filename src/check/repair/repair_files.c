@@ -10,7 +10,6 @@
 #include "base/csum.h"
 #include "check/repair/repair.h"
 
-#define XATTR_PROBES 4u
 
 struct repair_file {
 	struct check *check;
@@ -186,7 +185,7 @@ static bool attribute_move(struct repair_file *file, const struct attribute *a)
 	unsigned probe;
 	size_t i;
 
-	for (probe = 0; probe < XATTR_PROBES; probe++) {
+	for (probe = 0; probe < TRAX_XATTR_PROBES; probe++) {
 		uint64_t base = (hash_base + probe) << 8;
 
 		if (item_set_find(file->set,
@@ -230,7 +229,7 @@ static bool file_attribute(struct repair_file *file, const struct attribute *a)
 		       repair_refused(file->check, PROBLEM_XATTR_PIECES);
 	}
 	hash_base = dirs_hash(file->check, a->name, a->name_bytes) >> 8;
-	if ((a->base >> 8) - hash_base >= XATTR_PROBES &&
+	if ((a->base >> 8) - hash_base >= TRAX_XATTR_PROBES &&
 	    !repair_refused(file->check, PROBLEM_XATTR_HASH)) {
 		attribute_kill(file, a);
 		return attribute_move(file, a);

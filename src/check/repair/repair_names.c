@@ -17,7 +17,6 @@
 #include "base/csum.h"
 #include "check/repair/repair.h"
 
-#define FIRST_SEQ 3u
 #define LOST_NAME "lost+found"
 
 struct record {
@@ -525,12 +524,12 @@ static void names_number(struct names *names)
 			if (record_at(names, end)->dir != dir)
 				break;
 		next = record_at(names, end - 1)->seq + 1;
-		if (next < FIRST_SEQ)
-			next = FIRST_SEQ;
+		if (next < TRAX_FIRST_SEQ)
+			next = TRAX_FIRST_SEQ;
 		for (last = 0, i = first; i < end; i++) {
 			struct record *record = record_at(names, i);
 
-			if (record->seq < FIRST_SEQ || record->seq == last)
+			if (record->seq < TRAX_FIRST_SEQ || record->seq == last)
 				record->seq = next++;
 			else
 				last = record->seq;
@@ -573,9 +572,9 @@ static void count_apply(const struct names *names, struct inode_item *item,
 	if (!repair_refused(check, PROBLEM_DIR_NLINK) && le32_get(item->nlink))
 		item->nlink = le32_put((uint32_t)(2 + count->subdirs));
 	if (le64_get(item->next_seq) < count->next_seq ||
-	    le64_get(item->next_seq) < FIRST_SEQ)
-		item->next_seq = le64_put(count->next_seq < FIRST_SEQ ?
-					  FIRST_SEQ : count->next_seq);
+	    le64_get(item->next_seq) < TRAX_FIRST_SEQ)
+		item->next_seq = le64_put(count->next_seq < TRAX_FIRST_SEQ ?
+					  TRAX_FIRST_SEQ : count->next_seq);
 }
 
 /* Directories and records in order of number, side by side. */

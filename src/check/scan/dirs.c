@@ -11,8 +11,6 @@
 #include "base/csum.h"
 #include "check/scan/check_internal.h"
 
-#define FIRST_SEQ 3u		/* sequence numbers 1 and 2 are those of "." and
-				 * ".." */
 #define MAX_EXACT (4u << 20)
 
 static struct problem_place at_dir(uint64_t dir)
@@ -100,7 +98,7 @@ void dirs_entry(struct check *check, struct inode_state *now, uint64_t seq,
 	(void)bytes;
 	now->entries++;
 	now->pair_sum -= record_hash(record);
-	if (seq < FIRST_SEQ)
+	if (seq < TRAX_FIRST_SEQ)
 		problem_report(check, PROBLEM_ENTRY_SEQ, at_dir(now->ino),
 			       (unsigned long long)now->ino,
 			       (unsigned long long)seq);
@@ -123,13 +121,13 @@ void dirs_finish(struct check *check, struct inode_state *now)
 		if (differ)
 			*differ = now->ino;
 	}
-	if (next < now->next_seq || next < FIRST_SEQ)
+	if (next < now->next_seq || next < TRAX_FIRST_SEQ)
 		problem_report(check, PROBLEM_DIR_NEXT_SEQ, at_dir(now->ino),
 			       (unsigned long long)now->ino,
 			       (unsigned long long)next,
 			       (unsigned long long)(now->next_seq ?
 						    now->next_seq - 1 :
-						    FIRST_SEQ - 1));
+						    TRAX_FIRST_SEQ - 1));
 	if (entries != now->entries)
 		problem_report(check, PROBLEM_DIR_ENTRIES, at_dir(now->ino),
 			       (unsigned long long)now->ino,

@@ -14,8 +14,6 @@
 #include "check/scan/check_internal.h"
 
 #define HAS(now, type) ((now)->seen >> (type) & 1u)
-#define XATTR_PROBES 4u		/* Number of keys that one hash may use, see
-				 * doc/format.md. */
 #define ACL_PREFIX "system.posix_acl_"
 #define CAPS_NAME "security.capability"
 #define FLAGS_XATTR (INODE_HAS_CAPS | INODE_HAS_ACL)
@@ -72,7 +70,7 @@ static void xattr_place(struct check *check, const struct inode_state *now,
 {
 	uint64_t hash_base = dirs_hash(check, name, bytes) >> 8;
 
-	if ((base >> 8) - hash_base < XATTR_PROBES)
+	if ((base >> 8) - hash_base < TRAX_XATTR_PROBES)
 		return;
 	problem_report(check, PROBLEM_XATTR_HASH, at_inode(now),
 		       (unsigned long long)now->ino, (unsigned long long)base);

@@ -431,8 +431,8 @@ static int dir_readdir_run(struct fs_txn *txn)
 {
 	struct fs_op *op = txn->op;
 	struct batch *batch = txn->state;
-	uint64_t from = op->offset < NAMES_FIRST_SEQ - 1 ?
-		NAMES_FIRST_SEQ : op->offset + 1;
+	uint64_t from = op->offset < TRAX_FIRST_SEQ - 1 ?
+		TRAX_FIRST_SEQ : op->offset + 1;
 	struct inode_item item;
 	struct probe probe = { 0 };
 

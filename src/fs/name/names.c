@@ -208,7 +208,7 @@ void names_fill(struct fs_txn *txn, const struct inode_item *dir,
 	item->generation = le32_put(1);
 	if (S_ISDIR(mode)) {
 		goal = alloc_dir_goal(fs->alloc, goal);
-		item->next_seq = le64_put(NAMES_FIRST_SEQ);
+		item->next_seq = le64_put(TRAX_FIRST_SEQ);
 		item->dirgroup = le64_put(tree_new_dirgroup(fs->tree) %
 					  TRAX_DIRGROUPS);
 	}

@@ -14,7 +14,6 @@
 #include "fs/op/fs_internal.h"
 
 #define NAMES_MAX_LINKS 0x7fffffffu
-#define NAMES_FIRST_SEQ 3u	/* readdir cookies 1 and 2 are "." and ".." */
 
 /* Room in the log for one item: key, lengths and value. */
 #define NAMES_LOG_BYTES(value_bytes) ((uint32_t)(value_bytes) + 32u)

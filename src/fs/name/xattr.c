@@ -1,7 +1,8 @@
 /*
  * xattr.c - extended attributes.
  *
- * An attribute lies at one of PROBES places: (hash of its name + i) << 8.
+ * An attribute lies at one of TRAX_XATTR_PROBES places:
+ * (hash of its name + i) << 8.
  * Piece 0 holds a head, the name and the first bytes of the value; pieces 1,
  * 2, ... follow at the next keys.  All places are looked at, so one of them
  * may become free between others.  Flags in the inode say whether there is a
@@ -19,7 +20,6 @@
 #include "base/csum.h"
 #include "base/msg.h"
 
-#define PROBES 4u
 #define MAX_PIECES 18u
 #define LIST_MAX_BYTES 65536u	/* the limit of listxattr(2) */
 /* Attributes listed in one transaction: each may lie in a leaf of its own. */
@@ -124,7 +124,7 @@ int xattr_find(struct fs_txn *txn, uint64_t ino,
 		slot->base = xattr_base(txn->fs, name, slot->name_bytes, 0);
 		return 0;
 	}
-	for (i = 0; i < PROBES && !slot->found; i++)
+	for (i = 0; i < TRAX_XATTR_PROBES && !slot->found; i++)
 		probe_ok(&probe, xattr_find_at(txn, slot,
 					       xattr_base(txn->fs, name,
 							  slot->name_bytes,
@@ -332,14 +332,14 @@ static int xattr_get_run(struct fs_txn *txn)
 
 static const struct fs_txn_type xattr_get_type = {
 	.name = "getxattr",
-	.bounds = { .nodes = 1 + PROBES + MAX_PIECES },
+	.bounds = { .nodes = 1 + TRAX_XATTR_PROBES + MAX_PIECES },
 	.stages = 3,
 	.run = xattr_get_run,
 };
 
 static const struct fs_txn_type xattr_get_caps_type = {
 	.name = "getxattr of a capability",
-	.paths = 1 + PROBES,
+	.paths = 1 + TRAX_XATTR_PROBES,
 	.stages = 2,
 	.run = xattr_get_run,
 };
@@ -566,7 +566,7 @@ static void xattr_start_change(struct fs *fs, struct fs_op *op, unsigned pieces,
 	struct tree_bounds bounds = { 0 };
 	unsigned changes = pieces > old_pieces ? pieces : old_pieces;
 
-	fs_txn_bounds(fs, 1 + PROBES, 2, 0, &bounds);
+	fs_txn_bounds(fs, 1 + TRAX_XATTR_PROBES, 2, 0, &bounds);
 	bounds.nodes = (uint16_t)(bounds.nodes + changes);
 	bounds.new_nodes = (uint16_t)(bounds.new_nodes + 2 * changes);
 	bounds.log_bytes = pieces * NAMES_LOG_BYTES(TRAX_XATTR_PIECE_BYTES) +

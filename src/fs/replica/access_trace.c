@@ -41,8 +41,6 @@
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
 				 * transaction */
 #define LOAD_ROOM 3u
-/* Values of a drive of which nothing is known. */
-#define USUAL_PERIOD_NS 8333333u
 #define USUAL_SEEK_NS 16000000.0
 #define USUAL_BYTES_PER_NS 0.2
 /* A region of less worth is dropped when others need its room; see

@@ -3,8 +3,8 @@
  * when users are quiet, has replicas made, and keeps the watermarks.
  *
  * Users are quiet when no operation is under way, and none was for ten times
- * the usual time between two, at least 100 ms. When they are not, a step (a
- * track) takes less than half a percent of the time, and is written in gaps.
+ * the usual time between two, at least 100 ms. When they are not, making
+ * replicas takes less than half a percent of the time.
  */
 #ifndef TRAX_REPLICA_ACCESS_TRACE_H
 #define TRAX_REPLICA_ACCESS_TRACE_H
@@ -14,6 +14,9 @@
 #include "fs/data/read_events.h"
 #include "fs/op/fs_internal.h"
 #include "replicate/heat.h"
+
+/* The time of a turn that is assumed of a drive of which nothing is known. */
+#define USUAL_PERIOD_NS 8333333u
 
 struct access_trace;
 

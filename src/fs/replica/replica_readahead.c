@@ -8,6 +8,7 @@
 
 #include "fs/data/file_data.h"
 #include "fs/data/file_data.h"
+#include "fs/replica/access_trace.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 #include "sched/head/head.h"
@@ -27,7 +28,6 @@
 #define USUAL_SECTORS 24u
 #define USUAL_WEIGHT 8
 #define USUAL_WAY_NS 6000000u
-#define USUAL_PERIOD_NS 8333333u
 #define MAX_SECTORS 8192u
 /* Replicas within this many cylinders count as near. */
 #define NEAR_CYLINDERS 16u

@@ -20,9 +20,6 @@
 
 /* The least time without foreground requests before idle time begins. */
 #define QUIET_NS UINT64_C(100000000)
-#define BUFFER_ALIGN 4096u
-/* Length of the pseudo-tracks (1 MiB) where no geometry is known. */
-#define PSEUDO_SECTORS 2048u
 
 static void freeblock_fini(void *arg);
 
@@ -56,7 +53,8 @@ static int freeblock_make(struct queue *queue, struct freeblock **out)
 	if (queue->head && head_is_known(queue->head)) {
 		fb->geom = head_geom(queue->head);
 	} else {
-		err = geom_regular(queue->disk->limits.sectors, PSEUDO_SECTORS,
+		err = geom_regular(queue->disk->limits.sectors,
+				   GEOM_PSEUDO_SECTORS,
 				   &fb->own_geom);
 		if (err) {
 			free(fb);
@@ -265,8 +263,9 @@ struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 		return NULL;
 	free_read->iov.iov_len = bytes;
 	free_read->iov.iov_base = aligned_alloc(
-		BUFFER_ALIGN,
-		(bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
+		DISK_BUFFER_ALIGN,
+		(bytes + DISK_BUFFER_ALIGN - 1) / DISK_BUFFER_ALIGN *
+			DISK_BUFFER_ALIGN);
 	if (!free_read->iov.iov_base) {
 		free(free_read);
 		return NULL;

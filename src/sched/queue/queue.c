@@ -34,7 +34,6 @@
 /* Small reads need leaves with checksums, now and then some tracks of them in
  * one access: the drive goes on to order beside them.  512 KiB. */
 #define LEAF_READ_SECTORS 1024u
-#define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
 /* Charged to the turn for a request that is over, in nanoseconds: its owner
  * goes on, and mostly begins a transaction. */
@@ -442,11 +441,11 @@ static struct reference *reference_new(const struct disk *disk)
 	size_t bytes = disk->limits.physical_bytes;
 	struct reference *reference = calloc(1, sizeof(*reference));
 
-	if (bytes < REFERENCE_ALIGN)
-		bytes = REFERENCE_ALIGN;
+	if (bytes < DISK_BUFFER_ALIGN)
+		bytes = DISK_BUFFER_ALIGN;
 	if (reference)
 		reference->iov.iov_base =
-			aligned_alloc(REFERENCE_ALIGN, bytes);
+			aligned_alloc(DISK_BUFFER_ALIGN, bytes);
 	if (reference && !reference->iov.iov_base) {
 		free(reference);
 		reference = NULL;
