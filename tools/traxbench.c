@@ -20,7 +20,13 @@
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
 enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW,
-       OPT_HOST };
+       OPT_HOST, OPT_OTHER };
+
+/* Sets the folder of the other build's programs, for shell commands. */
+static void set_other(const char *dir)
+{
+	setenv("OTHER", dir, 1);
+}
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
@@ -34,6 +40,8 @@ static const struct argp_option peers_argp_options[] = {
 	  "Where the sparse image goes (/var/tmp)", 0 },
 	{ "blind", OPT_BLIND, NULL, 0,
 	  "Give mkfs.traxfs no profile of the drive", 0 },
+	{ "other", OPT_OTHER, "DIR", 0,
+	  "Compare with the traxfs in DIR: -f traxfs,other", 0 },
 	{ 0 },
 };
 
@@ -88,6 +96,10 @@ static error_t peers_parse(int key, char *arg, struct argp_state *state)
 	case OPT_BLIND:
 		o->blind = true;
 		return 0;
+	case OPT_OTHER:
+		set_other(arg);
+		o->fs = "traxfs,other";
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -117,7 +129,7 @@ static void prepend_path(void)
 static int command_peers(int argc, char **argv)
 {
 	struct peers_options options = {
-		.drive = "modern",
+		.drive = "modern", .fs = "traxfs,ext4,xfs,btrfs",
 	};
 
 	argp_parse(&peers_argp, argc, argv, 0, NULL, &options);
@@ -217,6 +229,8 @@ static const struct argp_option ram_argp_options[] = {
 	{ "percent", 'p', "N", 0, "Scale sizes and counts (100)", 0 },
 	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
 	  "Where the image goes (/dev/shm)", 0 },
+	{ "other", OPT_OTHER, "DIR", 0,
+	  "Compare with the traxfs in DIR, not with ext4", 0 },
 	{ 0 },
 };
 
@@ -236,6 +250,10 @@ static error_t ram_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_IMAGE_DIR:
 		o->image_dir = arg;
+		return 0;
+	case OPT_OTHER:
+		set_other(arg);
+		o->other = true;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -38,6 +38,8 @@ struct peer {
 
 static const struct peer peer_table[] = {
 	{ "traxfs", "mkfs.traxfs -f $PROFILE '%s'", "traxfs '%s' '%s'" },
+	{ "other", "\"$OTHER\"/mkfs.traxfs -f $PROFILE '%s'",
+	  "\"$OTHER\"/traxfs '%s' '%s'" },
 	{ "ext4", "mkfs.ext4 -q -F '%s'", "mount -t ext4 '%s' '%s'" },
 	{ "xfs", "mkfs.xfs -q -f '%s'", "mount -t xfs '%s' '%s'" },
 	{ "btrfs", "mkfs.btrfs -q -f '%s'", "mount -t btrfs '%s' '%s'" },

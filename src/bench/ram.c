@@ -236,15 +236,26 @@ static const struct step steps[] = {
 
 /* ---- Rounds ---- */
 
-static const struct {
-	const char *mkfs, *mount;
-} systems[] = {
-	{ "mkfs.traxfs -f --measure=0 '%s' >/dev/null", "traxfs '%s' '%s'" },
-	{ "mkfs.ext4 -q -F '%s'", "mount -t ext4 '%s' '%s'" },
+struct ram_system {
+	const char *name, *mkfs, *mount;
+};
+
+/* The second one is compared with the first. */
+static const struct ram_system with_ext4[] = {
+	{ "traxfs", "mkfs.traxfs -f --measure=0 '%s' >/dev/null",
+	  "traxfs '%s' '%s'" },
+	{ "ext4", "mkfs.ext4 -q -F '%s'", "mount -t ext4 '%s' '%s'" },
+};
+static const struct ram_system with_other[] = {
+	{ "traxfs", "mkfs.traxfs -f --measure=0 '%s' >/dev/null",
+	  "traxfs '%s' '%s'" },
+	{ "other", "\"$OTHER\"/mkfs.traxfs -f --measure=0 '%s' >/dev/null",
+	  "\"$OTHER\"/traxfs '%s' '%s'" },
 };
 #define SYSTEMS 2u
 
 struct ram {
+	const struct ram_system *systems;
 	char dir[PATH_MAX], mnt[PATH_MAX + 8], loop[64];
 	struct guard guard;
 	unsigned rounds, percent;
@@ -263,10 +274,10 @@ static int ram_round(struct ram *ram, unsigned s, unsigned round)
 {
 	struct env *env = env_real();
 	uint64_t start;
-	int rc = ram_command(ram, systems[s].mkfs);
+	int rc = ram_command(ram, ram->systems[s].mkfs);
 
 	if (!rc)
-		rc = ram_command(ram, systems[s].mount);
+		rc = ram_command(ram, ram->systems[s].mount);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; !rc && i < STEPS; i++) {
@@ -275,7 +286,7 @@ static int ram_round(struct ram *ram, unsigned s, unsigned round)
 			if (!rc)
 				rc = shell_drop_caches();
 			if (!rc)
-				rc = ram_command(ram, systems[s].mount);
+				rc = ram_command(ram, ram->systems[s].mount);
 		}
 		start = env_now_ns(env);
 		if (!rc)
@@ -315,8 +326,8 @@ static bool is_listed(const char *list, const char *name)
 
 static void report(struct ram *ram, const char *work)
 {
-	printf("%-8s %10s %10s %7s %7s\n", "work", "traxfs_s", "ext4_s",
-	       "ratio", "wanted");
+	printf("%-8s %8s_s %8s_s %7s %7s\n", "work", ram->systems[0].name,
+	       ram->systems[1].name, "ratio", "wanted");
 	for (unsigned i = 0; i < STEPS; i++) {
 		double ours = median(ram->seconds[0][i], ram->rounds);
 		double theirs = median(ram->seconds[1][i], ram->rounds);
@@ -348,6 +359,7 @@ int ram_run(const struct ram_options *options)
 
 	if (!ram)
 		return -ENOMEM;
+	ram->systems = options->other ? with_other : with_ext4;
 	ram->rounds = options->rounds ? options->rounds : 3;
 	if (ram->rounds > MAX_ROUNDS)
 		ram->rounds = MAX_ROUNDS;

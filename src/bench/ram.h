@@ -5,10 +5,14 @@
 #ifndef TRAX_BENCH_RAM_H
 #define TRAX_BENCH_RAM_H
 
+#include <stdbool.h>
+
 struct ram_options {
 	const char *image_dir;	/* folder of the image, in memory; NULL:
 				 * /dev/shm */
 	const char *work;	/* comma-separated names; NULL: all */
+	bool other;		/* compare with the programs in the folder
+				 * $OTHER, not with ext4 */
 	unsigned rounds;	/* alternating rounds; 0: 3 */
 	unsigned percent;	/* per cent of the usual sizes and counts; 0:
 				 * 100 */
