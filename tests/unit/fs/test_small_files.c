@@ -17,8 +17,6 @@
 #define LONE_FILES 2000u		/* each in a directory of its own */
 #define LOOKS 20u		/* at files, for each that is written */
 #define METADATA_FILES 20000u
-#define METADATA_BYTES 1024u	/* written for a file, mirrors included */
-#define LARGE_DISK_MIB 32768u	/* its log takes what is made of them */
 #define SECOND_NS 1000000000ull
 
 struct scene {
@@ -262,19 +260,30 @@ START_TEST(test_kept)
 }
 END_TEST
 
-static const size_t metadata_memory[] = { 32 << 20, 64 << 20 };
+/* Bytes written for a file, mirrors included; the log of a small disk can't
+ * hold what is made of them, so that there are checkpoints meanwhile. */
+static const struct {
+	uint64_t disk_mib;
+	size_t memory_bytes;
+	unsigned file_bytes;
+} metadata[] = {
+	{ 32768, 32 << 20, 1024 },
+	{ 32768, 64 << 20, 1024 },
+	{ DISK_MIB, 32 << 20, 4096 },
+	{ DISK_MIB, 64 << 20, 4096 },
+};
 
 /* With the node cache as large as the metadata, or less: leaves that files are
  * made in by turns stay in memory, others are written early, and after a crash
  * all is there. */
 START_TEST(test_metadata)
 {
-	struct scene *w = scene_open_on(LARGE_DISK_MIB);
+	struct scene *w = scene_open_on(metadata[_i].disk_mib);
 	struct tree_stats stats;
 	struct fs_attr attr;
 	char name[16];
 
-	w->rig.options.memory_bytes = metadata_memory[_i];
+	w->rig.options.memory_bytes = metadata[_i].memory_bytes;
 	rig_remount(&w->rig);
 	for (unsigned i = 0; i < METADATA_FILES; i++)
 		create(w, i);
@@ -282,7 +291,7 @@ START_TEST(test_metadata)
 	tree_get_stats(w->rig.fs->tree, &stats);
 	ck_assert_uint_gt(stats.spills, 0);
 	ck_assert_uint_le(stats.node_writes * TRAX_NODE_BYTES,
-			  METADATA_FILES * METADATA_BYTES);
+			  METADATA_FILES * metadata[_i].file_bytes);
 	rig_crash(&w->rig);
 	for (unsigned i = 0; i < METADATA_FILES; i++) {
 		name_of(name, sizeof(name), i);
@@ -330,7 +339,7 @@ int main(void)
 	tcase_add_test(tc, test_kept);
 	tcase_add_test(tc, test_lone_files);
 	tcase_add_loop_test(tc, test_metadata, 0,
-			    sizeof(metadata_memory) / sizeof(*metadata_memory));
+			    sizeof(metadata) / sizeof(*metadata));
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
