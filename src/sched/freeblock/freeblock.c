@@ -6,8 +6,12 @@
  *	wanted --(a read begins)--> flying --(it ends)--> got()
  *	   ^--- it could not begin ---'  `--(error)--> suspect --> got(-EIO)
  *
- * A read that fails may have failed for one sector: what was wanted of it is
- * read again unit by unit, like a foreground read, one at a time.
+ * A read that fails may have failed for one sector, and a drive tries a bad one
+ * for seconds: what was wanted of it is read again in a few parts, and of a
+ * part that fails what the drive stores as one sector, so that a bad one is
+ * read three times.  That is done one read at a time and in the class of idle
+ * time, which has its turn in a queue that is never idle, too; when the task is
+ * promoted, like a foreground read.
  *
  * When and where reads go is in gap_fill.c.
  */
@@ -432,8 +436,26 @@ static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
 	}
 }
 
-/* Reads units one by one from now on that could not be read together. Parts of
- * them that were read before are given up as well. */
+/* Parts of a failed read that are read first: about the root of how many stored
+ * sectors a track has, so that the fewest reads find a bad one. */
+#define SUSPECT_PARTS 32u
+
+uint32_t suspect_least(const struct freeblock_task *task)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint32_t stored = task->fb->queue->disk->limits.physical_bytes /
+			  SECTOR_BYTES;
+
+	return stored > unit ? (stored + unit - 1) / unit * unit : unit;
+}
+
+uint32_t suspect_most(const struct freeblock_task *task)
+{
+	return suspect_least(task) * SUSPECT_PARTS;
+}
+
+/* Reads in parts from now on what could not be read together.  Parts of units
+ * that were read before are given up as well. */
 static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
 			 struct range *r)
 {
@@ -475,21 +497,31 @@ static void task_deliver(struct freeblock_task *task,
 	task_put(task);
 }
 
-/* Delivers a unit that was part of a failed read and was then read by
- * itself. */
+/* Delivers a part of a failed read that was then read by itself, unless parts
+ * of that are to be read. */
 static void suspect_deliver(struct freeblock_task *task,
 			    const struct free_read *free_read)
 {
 	const struct disk_request *disk = &free_read->req.disk;
-	uint32_t unit = task->options.unit_sectors;
+	uint64_t first = disk->sector, end = first + disk->sectors;
+	const char *bytes = free_read->iov.iov_base;
+	bool again = disk->result == -EBUSY;
+	struct range r;
 
+	if (disk->result && disk->sectors > suspect_least(task)) {
+		task->failed = (struct range){ first, disk->sectors };
+		again = true;
+	}
+	while (!again && !task->closed &&
+	       next_in(&task->suspect, first, end, &r)) {
+		first = r.first + r.n;
+		if (rangeset_remove(&task->suspect, r.first, r.n))
+			break;
+		task_got(task, free_read->kind, r.first, (uint32_t)r.n,
+			 disk->result ? NULL : bytes +
+				(r.first - disk->sector) * SECTOR_BYTES);
+	}
 	task->suspecting = false;
-	if (task->closed || disk->result == -EBUSY ||
-	    !rangeset_has(&task->suspect, disk->sector, unit) ||
-	    rangeset_remove(&task->suspect, disk->sector, unit))
-		return;
-	task_got(task, free_read->kind, disk->sector, unit,
-		 disk->result ? NULL : free_read->iov.iov_base);
 }
 
 void freeblock_read_done(struct disk_request *disk)
@@ -499,7 +531,7 @@ void freeblock_read_done(struct disk_request *disk)
 	struct freeblock_task *task = free_read->task;
 	struct list *pos, *next;
 
-	if (free_read->kind == FREE_READ_IDLE)
+	if (free_read->kind == FREE_READ_IDLE && !free_read->suspect)
 		fb->idle_end_ns = disk->complete_ns;
 	if (free_read->kind == FREE_READ_GAP)
 		gap_fill_read_over(fb, disk);

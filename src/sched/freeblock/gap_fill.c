@@ -483,6 +483,19 @@ struct queue_request *gap_fill_idle(void *arg,
 
 /* ---- like the foreground ---- */
 
+/* How much from the beginning of a suspect range is read together. */
+static uint32_t suspect_step(const struct freeblock_task *task,
+			     const struct range *r)
+{
+	const struct range *failed = &task->failed;
+	uint32_t n = r->first >= failed->first &&
+		     r->first < failed->first + failed->n ?
+			     suspect_least(task) : suspect_most(task);
+
+	n -= (uint32_t)(r->first % n);
+	return r->n < n ? (uint32_t)r->n : n;
+}
+
 static void submit_suspect(struct freeblock_task *task)
 {
 	struct free_read *free_read;
@@ -490,8 +503,9 @@ static void submit_suspect(struct freeblock_task *task)
 
 	if (task->suspecting || !rangeset_next(&task->suspect, 0, &r))
 		return;
-	free_read = read_new(task->fb, FREE_READ_PROMOTED, task, r.first,
-			task->options.unit_sectors);
+	free_read = read_new(task->fb, task->promoted ? FREE_READ_PROMOTED :
+							FREE_READ_IDLE,
+			     task, r.first, suspect_step(task, &r));
 	if (!free_read)
 		return;
 	free_read->suspect = true;

@@ -35,7 +35,8 @@ struct free_read {
 	struct freeblock_task *task;	/* the task of a promoted read, which it
 					 * keeps; NULL: the read is not
 					 * promoted */
-	bool suspect;			/* a unit read alone after an error */
+	bool suspect;			/* a part read by itself after an error
+					 */
 	struct list link;
 };
 
@@ -100,7 +101,8 @@ struct freeblock_task {
 	struct gap_write_set fixed;	/* writes with fixed places */
 	unsigned promoted;	/* promoted reads at a time; 0: none */
 	unsigned reading;	/* promoted reads in the queue */
-	bool suspecting;	/* a suspect unit is being read */
+	bool suspecting;	/* a part of the suspects is being read */
+	struct range failed;	/* of the suspects: what failed together last */
 	bool paused;
 	bool closed;
 	unsigned holds;		/* references by callbacks and requests */
@@ -129,6 +131,12 @@ bool task_writes(const struct freeblock_task *task);
 struct queue_request *task_first_write(struct freeblock_task *task);
 /* Takes a write out of the task's sets: it begins, or is given up. */
 void task_leave_write(struct freeblock_task *task, struct queue_request *req);
+
+/* The most sectors of a failed read that are given up together: those that the
+ * drive stores as one, in whole units. */
+uint32_t suspect_least(const struct freeblock_task *task);
+/* What is read together first of a failed read. */
+uint32_t suspect_most(const struct freeblock_task *task);
 
 /* A read begins: its wanted sectors count as on their way. */
 void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors);

@@ -201,6 +201,47 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
+static uint64_t class_count(struct bench *b, enum queue_class class)
+{
+	return queue_stats(b->rig.fs->queue)->class[class].requests;
+}
+
+/* A bad place: what was to be read together with it is read in few parts, none
+ * of them before what users read; the place itself a few times only. */
+START_TEST(a_bad_place_is_not_hammered)
+{
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_READS,
+				   .sectors = 8, .k = 1 };
+	struct scrub_status s;
+	uint64_t reads, users;
+	struct bench b;
+
+	bench_open(&b);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 0);
+	fault.first = sector_of(&b, 5, 1 << 20) & ~UINT64_C(7);
+	reads = sim_counts(b.rig.sim)->reads;
+	run_pass(&b, &s, MAX_TURNS);
+	reads = sim_counts(b.rig.sim)->reads - reads;
+	ck_assert_int_eq(sim_fault_add(b.rig.sim, &fault), 0);
+	users = class_count(&b, QUEUE_READ);
+	reads += sim_counts(b.rig.sim)->reads;
+	run_pass(&b, &s, MAX_TURNS);
+	printf("%llu reads more than before, %llu of the bad place, "
+	       "%llu of users\n",
+	       (unsigned long long)(sim_counts(b.rig.sim)->reads - reads),
+	       (unsigned long long)sim_fault_hits(b.rig.sim),
+	       (unsigned long long)(class_count(&b, QUEUE_READ) - users));
+	ck_assert_uint_ge(s.errors, 1);
+	ck_assert_uint_lt(sim_counts(b.rig.sim)->reads, reads + 100);
+	ck_assert_uint_le(sim_fault_hits(b.rig.sim), 12);
+	ck_assert_uint_le(class_count(&b, QUEUE_READ) - users, 4);
+	scrub_close(b.scrub);
+	ck_assert_int_eq(fs_close(b.rig.fs), 0);
+	sim_free(b.rig.sim);
+}
+END_TEST
+
 /* Rot in a superblock and in one of two roots; read-only, so that there is no
  * next root. */
 START_TEST(fixed_is_judged)
@@ -780,6 +821,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, damage_is_named);
+	tcase_add_test(tcase, a_bad_place_is_not_hammered);
 	tcase_add_test(tcase, fixed_is_judged);
 	tcase_add_loop_test(tcase, nodes_are_healed, 0, 4);
 	tcase_add_test(tcase, log_is_judged);
