@@ -13,7 +13,9 @@
  *    end, so going on after a crash needs no more than the size.
  * 3. Punching takes extents and sums of the same blocks in one transaction.
  * 4. A deleted inode goes last of all that belongs to it.
- * 5. Copies of what is cut go before, in transactions of their own; until the
+ * 5. Preallocating has room promised for all of it first, in transactions that
+ *    change nothing: with too little it takes none.
+ * 6. Copies of what is cut go before, in transactions of their own; until the
  *    end nobody attaches others.
  */
 #include "fs/data/trunc_internal.h"
@@ -85,6 +87,8 @@ static void trunc_over(struct trunc *trunc, int rc)
 		space_give_back(space, trunc->chunk[trunc->chunks].sector,
 				trunc->chunk[trunc->chunks].n);
 	}
+	if (trunc->counted)
+		space_release(space, trunc->promised);
 	abandon_free(trunc->pin);
 	fs->files->cutting -= trunc->cuts;
 	trunc_answer(trunc, rc);
@@ -326,6 +330,23 @@ static void clear_ended(struct fs_txn *txn, int rc, uint64_t seq)
 	trunc_step(trunc);
 }
 
+/* ---- Room for a preallocation ---- */
+
+static void count_ended(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct trunc *trunc = txn->state;
+
+	(void)seq;
+	fs_txn_finish(txn, 0);
+	if (!rc)
+		rc = trunc_count_took(trunc);
+	trunc->more = false;
+	if (rc)
+		trunc_over(trunc, rc);
+	else
+		trunc_step(trunc);
+}
+
 /* ---- Steps ---- */
 
 static void trunc_ended(struct fs_txn *txn, int rc, uint64_t seq)
@@ -371,6 +392,14 @@ static const struct fs_txn_type clear_type = {
 	.end = clear_ended,
 };
 
+static const struct fs_txn_type count_type = {
+	.name = "count room",
+	.bounds = { .nodes = 60, .urgent = true },
+	.stages = 60,
+	.run = trunc_count_run,
+	.end = count_ended,
+};
+
 #define TRUNC_TYPE(fn)                                                         \
 	{                                                                      \
 		.name = #fn,                                                   \
@@ -413,6 +442,8 @@ static void trunc_step(struct trunc *trunc)
 	trunc->rc = 0;
 	if (trunc_has_copies(trunc))
 		type = &clear_type;
+	if (trunc->kind == TRUNC_RESERVE && !trunc->counted)
+		type = &count_type;
 	if (!rc)
 		rc = fs_txn_start(trunc->fs, type, NULL, trunc);
 	if (rc)

@@ -51,6 +51,9 @@ struct trunc {
 	bool more;		/* another step is needed */
 	bool then_reserve;	/* ZERO_RANGE: preallocate afterwards */
 	bool keep_size;
+	bool counted;		/* TRUNC_RESERVE: room is promised for all that
+				 * it will take */
+	uint64_t promised;	/* of that, not taken yet, in sectors */
 	bool logged;		/* this transaction logged the last block */
 	int rc;
 	struct log_pin *pin;
@@ -100,6 +103,11 @@ int trunc_punch_run(struct fs_txn *txn);
 /* Drops the blocks in memory, after the transaction: one that fails removes
  * nothing. */
 void trunc_punch_took(struct trunc *trunc);
+
+/* Counts what a preallocation will take, before it takes any. */
+int trunc_count_run(struct fs_txn *txn);
+/* All is counted: has the room promised.  -ENOSPC. */
+int trunc_count_took(struct trunc *trunc);
 
 int trunc_reserve_run(struct fs_txn *txn);
 

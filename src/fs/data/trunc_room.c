@@ -128,10 +128,57 @@ static int reserve_gap(struct fs_txn *txn, struct trunc *trunc, uint64_t *end,
 	return 0;
 }
 
+int trunc_count_run(struct fs_txn *txn)
+{
+	struct trunc *trunc = txn->state;
+	uint64_t end, after;
+	int rc;
+
+	do {
+		rc = reserve_gap(txn, trunc, &end, &after);
+		if (rc)
+			return rc;
+		trunc->promised += (end - trunc->first) * BLOCK_SECTORS;
+		trunc->first = end;
+	} while (trunc->first < trunc->end &&
+		 tree_txn_room(txn->tree_txn) >= 3 * TRAX_MAX_LEVEL);
+	trunc->more = trunc->first < trunc->end;
+	return 0;
+}
+
+int trunc_count_took(struct trunc *trunc)
+{
+	uint64_t sectors = trunc->promised;
+	int rc;
+
+	if (trunc->more)
+		return 0;
+	trunc->promised = 0;
+	rc = space_reserve(tree_space(trunc->fs->tree), sectors);
+	if (rc)
+		return rc;
+	trunc->promised = sectors;
+	trunc->first = trunc->op->offset / BLOCK_BYTES;
+	trunc->counted = true;
+	return 0;
+}
+
+/* What has been taken is no longer only promised. */
+static void reserve_taken(struct trunc *trunc, int chunks)
+{
+	uint64_t sectors = 0;
+	int i;
+
+	for (i = 0; i < chunks; i++)
+		sectors += trunc->chunk[i].n;
+	space_release(tree_space(trunc->fs->tree), sectors);
+	trunc->promised -= sectors;
+	trunc->chunks = chunks;
+}
+
 static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
 			uint64_t after)
 {
-	struct space *space = tree_space(trunc->fs->tree);
 	struct alloc_want want = {
 		.goal = trunc->file->goal, .after = after,
 		.dir = trunc->file->parent,
@@ -145,9 +192,6 @@ static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
 		trunc->want = n;
 	for (;;) {
 		want.sectors = trunc->want * BLOCK_SECTORS;
-		if (space_reserve(space, want.sectors))
-			return -ENOSPC;
-		space_release(space, want.sectors);
 		rc = alloc_take(trunc->fs->alloc, &want, trunc->chunk,
 				WB_SEGMENTS, &group);
 		if (rc == -EAGAIN)
@@ -164,7 +208,7 @@ static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
 			return rc;
 		trunc->want = (trunc->want + 1) / 2;
 	}
-	trunc->chunks = rc;
+	reserve_taken(trunc, rc);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fs/op/fs_internal.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"
 
@@ -153,6 +154,37 @@ START_TEST(a_deletion_makes_room)
 }
 END_TEST
 
+/* A preallocation that there is no room for takes none, though it met many
+ * gaps for which there was; what there is room for succeeds after it. */
+START_TEST(a_preallocation_takes_all_or_nothing)
+{
+	struct fs_op all = { .type = FS_FALLOCATE, .size = 64 << 20 };
+	struct fs_attr before, after;
+	struct rig rig = { 0 };
+	struct space_counts counts;
+	uint64_t promised;
+
+	rig_open(&rig, 64, 5);
+	all.ino = make_file(&rig, false);
+	ck_assert_int_eq(rig_getattr(&rig, all.ino, &before), 0);
+	space_count(tree_space(rig.fs->tree), &counts);
+	promised = counts.reserved;
+	ck_assert_int_eq(rig_do(&rig, &all), -ENOSPC);
+	ck_assert_int_eq(rig_getattr(&rig, all.ino, &after), 0);
+	ck_assert_uint_eq(after.sectors, before.sectors);
+	ck_assert_uint_eq(after.size, before.size);
+	space_count(tree_space(rig.fs->tree), &counts);
+	ck_assert_uint_eq(counts.reserved, promised);
+	all.size = EXTENTS * 2 * BLOCK;
+	ck_assert_int_eq(rig_do(&rig, &all), 0);
+	ck_assert_int_eq(rig_getattr(&rig, all.ino, &after), 0);
+	ck_assert_uint_eq(after.sectors, EXTENTS * 2 * BLOCK / 512);
+	space_count(tree_space(rig.fs->tree), &counts);
+	ck_assert_uint_eq(counts.reserved, promised);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("trunc");
@@ -160,6 +192,7 @@ int main(void)
 
 	tcase_add_test(tcase, readers_go_on);
 	tcase_add_test(tcase, a_deletion_makes_room);
+	tcase_add_test(tcase, a_preallocation_takes_all_or_nothing);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
