@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "fs/data/file_data.h"
-#include "fs/data/file_data.h"
 #include "fs/replica/access_trace.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
@@ -35,6 +34,11 @@
  * read for another one, at first; and the weight of each further read. */
 #define SHARE_FIRST 875
 #define SHARE_WEIGHT 16
+/* When fewer reads in a thousand do, reads come at random among the replicas:
+ * then a run is read for one in LONE_TRIES of them, to see whether that has
+ * changed. */
+#define SHARE_LEAST 125
+#define LONE_TRIES 16u
 /* This many reads, each beginning where the one before ended, make a stream. */
 #define STREAM_READS 64u
 #define ROW_READS 3u		/* reads in a row that may become a stream */
@@ -86,6 +90,7 @@ struct replica_ra {
 					 * read a sector */
 	int share;		/* reads in 1000 that find their data in a
 				 * run */
+	uint64_t lone;		/* reads for which a run did not seem to pay */
 	int64_t usual;		/* mean number of sectors that are wanted at a
 				 * time */
 	uint64_t clock;
@@ -700,6 +705,11 @@ static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 	return original < last || original - last > NEAR_SECTORS;
 }
 
+static bool runs_pay(struct replica_ra *runs)
+{
+	return runs->share >= SHARE_LEAST || runs->lone++ % LONE_TRIES == 0;
+}
+
 /*
  * Takes the data of `want` from a run that has one of these replicas, when they
  * are nearer than the original.
@@ -728,6 +738,8 @@ static bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
 				return true;
 		}
 	}
+	if (!runs_pay(runs))
+		return false;
 	for (i = 0; i < copies_n; i++) {
 		want->sector = copies[i];
 		size = replica_run_size(runs, copies[i]);

@@ -303,6 +303,46 @@ START_TEST(more_runs_than_memory)
 }
 END_TEST
 
+/* Reads at random among replicas find nothing in runs that were read for
+ * others: after a few of them no more runs are read than it takes to notice a
+ * change. */
+START_TEST(random_reads_read_no_runs)
+{
+	const struct replica_ra_stats *stats;
+	uint64_t rng = 7, ino[APART], loads;
+	struct rig rig;
+	char name[8];
+	unsigned i;
+
+	open_with(&rig, 128, 16, 1);
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < APART; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ino[i] = do_create(&rig, name);
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer,
+					  sizeof(buffer)), 0);
+		ck_assert_int_eq(do_fsync(&rig, ino[i]), 0);
+		near_sector = 130000 + i * 4096;
+		ck_assert_uint_eq(make_one(&rig, ino[i], 0, 256), 16);
+	}
+	near_sector = 0;
+	rig_remount(&rig);
+	stats = replica_ra_stats(rig.fs);
+	for (i = 0, loads = 0; i < 400; i++) {
+		if (i == 100)
+			loads = stats->loads;
+		replica_ra_events.done(rig.fs, &(struct read_done){
+			.sector = 1 });
+		ck_assert_int_eq(do_read(&rig, ino[test_random(&rng) % APART],
+					 test_random(&rng) % 256 * BLOCK,
+					 models[0].data, BLOCK), BLOCK);
+	}
+	/* Chance lets some find their data in memory. */
+	ck_assert_uint_lt(stats->loads - loads, 200);
+	rig_close(&rig);
+}
+END_TEST
+
 static void compare(struct rig *rig, const struct file_model *m)
 {
 	int n = do_read(rig, m->ino, 0, buffer, sizeof(buffer));
@@ -1339,6 +1379,7 @@ int main(void)
 	tcase_add_test(tc, copies_come_and_go);
 	tcase_add_test(tc, copies_serve_across_tracks);
 	tcase_add_test(tc, more_runs_than_memory);
+	tcase_add_test(tc, random_reads_read_no_runs);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
 	tcase_add_test(tc, hot_at_the_end);
