@@ -483,7 +483,8 @@ int session_run(struct session *session)
 		session->ended = true;
 	}
 	while (!session->ended) {
-		bool more = intake(session), spins, polled = session->polled;
+		bool more = intake(session), drained = session->drained;
+		bool spins, polled = session->polled;
 		bool asked;
 
 		/* This takes the note that the disk has ended something, which
@@ -493,7 +494,7 @@ int session_run(struct session *session)
 		asked = session->received != received;
 		received = session->received;
 		woken |= asked;
-		woken |= sync_run(session, session->drained);
+		woken |= sync_run(session, drained && session->drained);
 		if (session->alone) {
 			run_alone(session);
 			woken = true;
