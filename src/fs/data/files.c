@@ -247,7 +247,8 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	recovered_run(files);
 	files->policy->run(files, now_ns);
 	files_stop(files);
-	flush_walks_run(files);
+	if (flush_walks_run(files))
+		writeback_pump(files);
 	preallocs_run(files);
 	destage_go_on(files);
 	if (files->fs->closing)

@@ -177,20 +177,26 @@ bool flush_sweep(struct files *files, unsigned young_part)
 
 	if (files->stamp < young)
 		return false;
-	/* The last one has found all there is to flush. */
+	/* The last one has found all there is to flush; what it found may have
+	 * been written since. */
 	if (!walk->next && !walk->flushed && walk->stamp == stamp)
-		return walk->any;
+		return walk->any && files->wbs_busy;
 	if (!walk->next)
 		walk_begin(files, FLUSH_SWEEP, stamp);
 	walk_run(files, FLUSH_SWEEP);
 	return walk->any || walk->next;
 }
 
-void flush_walks_run(struct files *files)
+bool flush_walks_run(struct files *files)
 {
 	enum flush_walks kind;
+	bool any = false;
 
-	for (kind = 0; kind < FLUSH_WALKS; kind++)
-		if (files->walks[kind].next)
-			walk_run(files, kind);
+	for (kind = 0; kind < FLUSH_WALKS; kind++) {
+		if (!files->walks[kind].next)
+			continue;
+		walk_run(files, kind);
+		any = true;
+	}
+	return any;
 }

@@ -21,8 +21,8 @@ void flush_oldest(struct files *files);
  * there are none.
  */
 bool flush_sweep(struct files *files, unsigned young_part);
-/* Goes on with what has been left. */
-void flush_walks_run(struct files *files);
+/* Goes on with what has been left; false: there was nothing. */
+bool flush_walks_run(struct files *files);
 /* Stamp of the last write to a file; 0: it is not dirty. */
 uint64_t file_stamp(const struct file *file);
 
