@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/data/bad_stretch.h"
 #include "fs/data/bmap.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/dirty_block.h"
@@ -286,6 +287,9 @@ static int place_run(struct fs_txn *txn)
 	int rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_PIECES,
 			    &group);
 
+	if (rc == -ENOSPC && bad_stretch_give_back(txn->fs->files))
+		rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_PIECES,
+				&group);
 	if (rc == -EAGAIN)
 		return fs_txn_wait_group(txn, group);
 	if (rc == -ENOSPC && replica_room(txn, want.sectors))

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
+#include "fs/data/bad_stretch.h"
 #include "fs/data/bmap.h"
 #include "fs/table/replica.h"
 
@@ -196,6 +197,9 @@ static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
 				WB_SEGMENTS, &group);
 		if (rc == -EAGAIN)
 			return fs_txn_wait_group(txn, group);
+		if (rc == -ENOSPC &&
+		    bad_stretch_give_back(trunc->fs->files))
+			continue;
 		if (rc == -ENOSPC && replica_room(txn, want.sectors))
 			return FS_TXN_WAIT;
 		if (rc == -ENOSPC && !trunc->waited) {
