@@ -72,6 +72,8 @@ static void spill_over(struct tree *tree)
 							   BUFFER_CLEAN);
 		if (!f->live)
 			buffer_drop(tree->buffers, f);
+		/* A checkpoint pauses, and finds other places. */
+		tree->ckpt.wanted |= again;
 	}
 	tree->ckpt.phase = CKPT_IDLE;
 	txn_feed_starved(tree);
