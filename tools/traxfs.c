@@ -467,6 +467,7 @@ static int finish(struct server *s)
 		s->mount = NULL;
 		s->session = NULL;
 	}
+	moves_close(s->moves);
 	refine_close(s->refine);
 	file_scans_close(s->scans);
 	scrub_close(s->scrub);
