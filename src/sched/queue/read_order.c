@@ -77,8 +77,9 @@ void read_order_done(struct read_order *order, unsigned left, uint64_t now_ns)
 {
 	uint64_t last_ns = order->last_ns;
 
-	order->last_ns = now_ns;
-	if (left + 1 < LEAST_READS || now_ns < order->alone_ns)
+	/* The time up to the first read of the next burst is a pause. */
+	order->last_ns = left + 1 < LEAST_READS ? 0 : now_ns;
+	if (!last_ns || left + 1 < LEAST_READS || now_ns < order->alone_ns)
 		return;
 	if (order->skipped < SKIPPED_READS) {
 		order->skipped++;
