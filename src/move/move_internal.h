@@ -34,6 +34,7 @@ struct move_range {
 struct move_source {		/* a part of a range, where it lies */
 	uint64_t sector;
 	uint32_t n, at;
+	uint32_t got;		/* sectors of it that have come */
 	bool failed;		/* it could not be read */
 };
 

@@ -231,6 +231,9 @@ static void source_got(struct move *move, struct move_source *source,
 		       bytes + (size_t)(source->sector + from - sector) *
 			       SECTOR_BYTES,
 		       (size_t)has * SECTOR_BYTES);
+	/* What another move reads, too, comes twice. */
+	has = has < source->n - source->got ? has : source->n - source->got;
+	source->got += has;
 	move->left -= has < move->left ? has : move->left;
 }
 
