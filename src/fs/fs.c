@@ -168,6 +168,7 @@ static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 static void fs_op_shutdown(struct fs *fs, struct fs_op *op)
 {
 	tree_fail(fs->tree, "somebody has shut it down");
+	fs->shut_down = true;
 	fs_answer(fs, op, 0);
 }
 
@@ -230,10 +231,22 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 		return;
 	}
 	row = &fs_rows[op->type];
-	if (row->changes && (fs->options.read_only || tree_failed(fs->tree)))
+	if (fs->shut_down && (row->changes || op->type == FS_READ))
+		fs_answer(fs, op, -EIO);
+	else if (row->changes && fs_read_only(fs))
 		fs_answer(fs, op, -EROFS);
 	else
 		row->start(fs, op);
+}
+
+void fs_each_inode(const struct fs *fs,
+		   void (*each)(void *arg, uint64_t ino), void *arg)
+{
+	size_t pos = 0;
+	uint64_t ino;
+
+	while (hashmap_next(fs->vnodes, &pos, &ino))
+		each(arg, ino);
 }
 
 /* ---- The loop ---- */

@@ -134,7 +134,7 @@ enum fs_op_type {
 	FS_SET_LABEL,		/* name: up to 63 bytes */
 	FS_SET_UUID,		/* data: 16 bytes, the one that is shown */
 	FS_SHUTDOWN,		/* nothing more is written, as after a power
-				   cut */
+				   cut, and no file's content is read */
 	FS_OP_TYPES
 };
 
@@ -282,6 +282,11 @@ struct fs_holders;
 int fs_holders_take(struct fs *fs, struct fs_holders **holders);
 int fs_holders_give(struct fs *fs, const struct fs_holders *holders);
 void fs_holders_free(struct fs_holders *holders);
+
+/* Calls each() for every inode in memory, those that somebody above refers to
+ * or has open among them. */
+void fs_each_inode(const struct fs *fs,
+		   void (*each)(void *arg, uint64_t ino), void *arg);
 
 /* What was found when it was opened. */
 struct fs_recovery {

@@ -181,6 +181,11 @@ bool notify_write(struct notify *notify, struct request *req, uint64_t ino,
 	});
 }
 
+void notify_pages(struct notify *notify, uint64_t ino)
+{
+	add(notify, &(struct notice){ .ino = ino });
+}
+
 void notify_attr(struct notify *notify, uint64_t ino)
 {
 	add(notify, &(struct notice){ .ino = ino, .offset = -1 });

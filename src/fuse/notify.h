@@ -27,6 +27,9 @@ int notify_new(int fd, struct notify **notify);
 bool notify_write(struct notify *notify, struct request *req, uint64_t ino,
 		  uint64_t offset, uint32_t bytes);
 
+/* Drops all of the kernel's pages of a file.  Best effort. */
+void notify_pages(struct notify *notify, uint64_t ino);
+
 /* Becomes readable when notify_next has something. */
 int notify_event_fd(const struct notify *notify);
 

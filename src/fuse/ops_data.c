@@ -233,6 +233,8 @@ void ops_noticed(struct request *req)
 {
 	if (req->opcode == FUSE_LSEEK)
 		request_submit(req, FS_SEEK, done_seek);
+	else if (req->opcode == FUSE_IOCTL)
+		ops_reply_ioctl(req, NULL, 0);
 	else
 		done_written(&req->op);
 }

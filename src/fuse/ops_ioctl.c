@@ -200,12 +200,34 @@ static void ioctl_setlabel(struct request *req)
 	request_submit(req, FS_SET_LABEL, ioctl_done);
 }
 
+static void drop_pages(void *session, uint64_t ino)
+{
+	notify_pages(((struct session *)session)->notify, ino);
+}
+
+/* What the kernel has in its pages may never reach the disk: they are dropped
+ * before the answer, and who reads them anew gets an error. */
+static void done_shutdown(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	struct session *session = req->session;
+
+	if (!op->rc) {
+		fs_each_inode(session->fs, drop_pages, session);
+		if (notify_write(session->notify, req, op->ino, 0, 0)) {
+			session->noticed++;
+			return;
+		}
+	}
+	ioctl_done(op);
+}
+
 /* The kernel hands on the number without what was given with it, so how much is
  * to be written before is not known: nothing. */
 static void ioctl_shutdown(struct request *req)
 {
 	if (ioctl_allowed(req))
-		request_submit(req, FS_SHUTDOWN, ioctl_done);
+		request_submit(req, FS_SHUTDOWN, done_shutdown);
 }
 
 /* ---- Control ---- */

@@ -508,6 +508,7 @@ static int run(struct fs *fs, struct fs_op *op)
 		return 0;
 	case FS_FSYNC:
 	case FS_SYNCFS:
+	case FS_SHUTDOWN:
 		return 0;
 	case FS_SETXATTR:
 		return op_setxattr(n, op);
@@ -594,6 +595,16 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 uint64_t fs_new_handle(struct fs *fs)
 {
 	return ++fs->handles;
+}
+
+void fs_each_inode(const struct fs *fs,
+		   void (*each)(void *arg, uint64_t ino), void *arg)
+{
+	size_t pos = 0;
+	uint64_t ino;
+
+	while (hashmap_next(fs->nodes, &pos, &ino))
+		each(arg, ino);
 }
 
 uint64_t fs_run(struct fs *fs, int timeout_ms)

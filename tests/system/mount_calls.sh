@@ -123,6 +123,7 @@ shut_down() {
 	echo late >"$mnt/late"
 	"$calls" shutdown "$mnt" || fail shutdown
 	touch "$mnt/later" 2>/dev/null && fail "written after a shutdown"
+	cat "$mnt/late" 2>/dev/null && fail "read from memory after a shutdown"
 	umount "$mnt" || fail umount
 	wait_for_server
 	"$tools/traxfs" -o "$2" "$1" "$mnt" || fail mount

@@ -44,6 +44,8 @@ struct fs {
 	struct head *own_head;	/* made from the profile */
 	struct fs_options options;
 	struct pool_budget budget;
+	bool shut_down;			/* by FS_SHUTDOWN: memory may have what
+					 * the disk will never have */
 	struct hashmap *vnodes;		/* all vnodes, by inode number */
 	struct files *files;
 	const struct vnode_data_ops *data_ops; /* how vnodes reach the state of

@@ -790,6 +790,27 @@ START_TEST(what_fails_changes_nothing)
 }
 END_TEST
 
+/* After a shutdown nothing is read from memory that the disk may not have. */
+START_TEST(after_a_shutdown_nothing_is_read)
+{
+	struct fs_op op = { .type = FS_SHUTDOWN, .ino = 1 };
+	struct rig rig = { 0 };
+	uint64_t ino;
+
+	rig_open(&rig, 64, 3);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", S_IFREG | 0600, &ino), 0);
+	fill(1);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), 0);
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	op = (struct fs_op){ .type = FS_READ, .ino = ino, .size = BYTES,
+			     .buffer = seen };
+	ck_assert_int_eq(rig_do(&rig, &op), -EIO);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), -EIO);
+	fs_close(rig.fs);
+	sim_free(rig.sim);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("loss");
@@ -807,6 +828,7 @@ int main(void)
 	tcase_add_test(tc, each_description_hears_once);
 	tcase_add_test(tc, a_loss_waits_for_somebody);
 	tcase_add_loop_test(tc, what_fails_changes_nothing, 0, 2);
+	tcase_add_test(tc, after_a_shutdown_nothing_is_read);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -752,6 +752,23 @@ START_TEST(control_is_for_root_and_owner)
 }
 END_TEST
 
+/* What the kernel has of any file is dropped before the answer. */
+START_TEST(a_shutdown_drops_pages)
+{
+	uint64_t node = make_file("f");
+	struct fuse_ioctl_in in = { .cmd = _IOR('X', 125, uint32_t),
+				    .out_size = 4 };
+
+	send_request(FUSE_IOCTL, 1, &in, sizeof(in), NULL, 0);
+	take_notice(1, 0, 0);
+	take_notice(node, 0, 0);
+	take_notice(1, 0, 0);
+	ck_assert_int_eq(take_reply(), 0);
+	t.uid = 55;
+	ck_assert_int_eq(ask(FUSE_IOCTL, 1, &in, sizeof(in), NULL, 0), -EPERM);
+}
+END_TEST
+
 /* A sync overtakes the pages that are still in the kernel's queue. */
 START_TEST(sync_waits_for_pages)
 {
@@ -992,6 +1009,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, unknown_opcodes_are_enosys);
 	tcase_add_test(c, malformed_requests_are_einval);
 	tcase_add_test(c, direct_writes_drop_pages);
+	tcase_add_test(c, a_shutdown_drops_pages);
 	tcase_add_test(c, the_mode_is_forgotten_first);
 	tcase_add_test(c, the_root_has_no_generation);
 	tcase_add_test(c, names_come_and_go);
