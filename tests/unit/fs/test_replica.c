@@ -259,30 +259,39 @@ START_TEST(copies_serve_across_tracks)
 }
 END_TEST
 
+/* Files with copies that lie apart, all the same, in `buffer`. */
+static void open_apart(struct rig *rig, uint64_t *ino)
+{
+	uint64_t rng = 1;
+	char name[8];
+	unsigned i;
+
+	open_with(rig, 128, 16, 1);
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < APART; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ino[i] = do_create(rig, name);
+		ck_assert_int_eq(do_write(rig, ino[i], 0, buffer,
+					  sizeof(buffer)), 0);
+		ck_assert_int_eq(do_fsync(rig, ino[i]), 0);
+		near_sector = 130000 + i * 4096;
+		ck_assert_uint_eq(make_one(rig, ino[i], 0, 256), 16);
+	}
+	near_sector = 0;
+	rig_remount(rig);
+}
+
 /* More copies apart at once than there is memory for: the rest is read from
  * the originals. */
 START_TEST(more_runs_than_memory)
 {
 	struct fs_op read[APART];
 	bool done[APART] = { false };
-	uint64_t rng = 1, ino[APART];
-	char name[8];
+	uint64_t ino[APART];
 	struct rig rig;
 	unsigned i;
 
-	open_with(&rig, 128, 16, 1);
-	noise(buffer, sizeof(buffer), &rng);
-	for (i = 0; i < APART; i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		ino[i] = do_create(&rig, name);
-		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer,
-					  sizeof(buffer)), 0);
-		ck_assert_int_eq(do_fsync(&rig, ino[i]), 0);
-		near_sector = 130000 + i * 4096;
-		ck_assert_uint_eq(make_one(&rig, ino[i], 0, 256), 16);
-	}
-	near_sector = 0;
-	rig_remount(&rig);
+	open_apart(&rig, ino);
 	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 1 });
 	for (i = 0; i < APART; i++) {
 		read[i] = (struct fs_op){
@@ -311,22 +320,9 @@ START_TEST(random_reads_read_no_runs)
 	const struct replica_ra_stats *stats;
 	uint64_t rng = 7, ino[APART], loads;
 	struct rig rig;
-	char name[8];
 	unsigned i;
 
-	open_with(&rig, 128, 16, 1);
-	noise(buffer, sizeof(buffer), &rng);
-	for (i = 0; i < APART; i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		ino[i] = do_create(&rig, name);
-		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer,
-					  sizeof(buffer)), 0);
-		ck_assert_int_eq(do_fsync(&rig, ino[i]), 0);
-		near_sector = 130000 + i * 4096;
-		ck_assert_uint_eq(make_one(&rig, ino[i], 0, 256), 16);
-	}
-	near_sector = 0;
-	rig_remount(&rig);
+	open_apart(&rig, ino);
 	stats = replica_ra_stats(rig.fs);
 	for (i = 0, loads = 0; i < 400; i++) {
 		if (i == 100)
