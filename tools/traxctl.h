@@ -32,10 +32,11 @@ struct arguments {
 	long set;		/* --set; -1: not given */
 };
 
-/* A bit for the key of an option, which is a letter. */
+/* A bit for the key of an option, which is a letter or '?', the first of them
+ * in ASCII. */
 static inline uint64_t option_bit(int key)
 {
-	return 1ull << (key - 'A');
+	return 1ull << (key - '?');
 }
 
 /* traxctl_facts.c */

@@ -314,7 +314,8 @@ static int op_read(struct node *n, struct fs_op *op)
 						    0;
 
 	op->result = op->size < left ? op->size : left;
-	memcpy(op->buffer, n->data + op->offset, op->result);
+	if (op->result)
+		memcpy(op->buffer, n->data + op->offset, op->result);
 	return 0;
 }
 
