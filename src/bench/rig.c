@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/msg.h"
 #include "bench/rig.h"
+#include "fs/mkfs.h"
 #include "sim/named.h"
 
 
@@ -420,4 +421,30 @@ int rig_run(struct rig *rig, const struct rig_load *load,
 	free(run.clients);
 	free(run.response_ns);
 	return err;
+}
+
+/* Requests that tell the head's position. */
+#define LEARN_REQUESTS 400
+
+int rig_make_fs(struct rig *rig, struct fs_options *options, struct fs **fs)
+{
+	const struct rig_load learn = {
+		.clients = 1, .sectors = 8, .read_percent = 50,
+		.requests = LEARN_REQUESTS,
+	};
+	const struct mkfs_options mkfs = { .geom = rig->geom };
+	struct disk *disk = sim_disk(rig->sim);
+	struct rig_result result;
+	struct mkfs_plan plan;
+	int err = rig_run(rig, &learn, &result);
+
+	if (err)
+		return err;
+	queue_close(rig->queue);
+	rig->queue = NULL;
+	options->head = rig->head;
+	err = mkfs_plan(rig->env, &disk->limits, &mkfs, &plan);
+	if (!err)
+		err = mkfs_write(rig->env, disk, &mkfs, &plan);
+	return err ? err : fs_open(rig->env, disk, options, fs);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "diskmodel/spec.h"
+#include "fs/fs.h"
 #include "sched/queue/queue.h"
 #include "sim/drive.h"
 #include "sim/sim.h"
@@ -55,6 +56,12 @@ void rig_slow(struct spec *spec, unsigned slow);
 /* 0 or a negative errno, reported through msg. */
 int rig_open(const struct rig_options *options, struct rig *rig);
 void rig_close(struct rig *rig);
+/*
+ * Learns the head's position from a few requests, gives up the rig's own queue,
+ * and makes and opens a file system on the disk, with the head in the options.
+ * 0 or a negative errno.
+ */
+int rig_make_fs(struct rig *rig, struct fs_options *options, struct fs **fs);
 
 /* Number of sectors of the disk that the model covers. */
 uint64_t rig_sectors(const struct rig *rig);

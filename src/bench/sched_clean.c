@@ -18,7 +18,6 @@
 #include "bench/sched.h"
 #include "format/format.h"
 #include "fs/fs.h"
-#include "fs/mkfs.h"
 #include "move/move.h"
 
 #define DRIVE "wd800"
@@ -259,31 +258,13 @@ static int bench_mount(struct bench *b, const struct sched_options *options)
 		.drive = options->drive ? options->drive : DRIVE,
 		.seed = options->seed,
 	};
-	const struct rig_load learn = { .clients = 1, .sectors = 8,
-					.read_percent = 50, .requests = 400 };
 	struct fs_options fs_options = {
 		.memory_bytes = (size_t)(options->memory_mib ?
 			options->memory_mib : MEMORY_MIB) << 20,
 	};
-	struct mkfs_options mkfs = { 0 };
-	struct rig_result result;
-	struct mkfs_plan plan;
-	struct disk *disk;
 	int err = rig_open(&rig_options, &b->rig);
 
-	if (!err)
-		err = rig_run(&b->rig, &learn, &result);
-	if (err)
-		return err;
-	queue_close(b->rig.queue);
-	b->rig.queue = NULL;
-	disk = sim_disk(b->rig.sim);
-	mkfs.geom = b->rig.geom;
-	fs_options.head = b->rig.head;
-	err = mkfs_plan(b->rig.env, &disk->limits, &mkfs, &plan);
-	if (!err)
-		err = mkfs_write(b->rig.env, disk, &mkfs, &plan);
-	return err ? err : fs_open(b->rig.env, disk, &fs_options, &b->fs);
+	return err ? err : rig_make_fs(&b->rig, &fs_options, &b->fs);
 }
 
 /* ---- the load ---- */

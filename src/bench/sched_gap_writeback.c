@@ -14,7 +14,6 @@
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "fs/fs.h"
-#include "fs/mkfs.h"
 
 #define DRIVE "wd800"
 #define FILE_MIB 512u
@@ -267,8 +266,6 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 		.drive = options->drive ? options->drive : DRIVE,
 		.seed = options->seed,
 	};
-	const struct rig_load load = { .clients = 1, .sectors = 8,
-				       .read_percent = 50, .requests = 400 };
 	const struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
 	struct fs_op open = { .type = FS_OPEN, .flags = 2 };
 	struct fs_options fs_options = {
@@ -276,26 +273,10 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 		.gap_writeback = gaps ? FS_GAP_WRITEBACK_WHILE_READ
 				      : FS_GAP_WRITEBACK_NEVER,
 	};
-	struct mkfs_options mkfs = { 0 };
-	struct rig_result result;
-	struct mkfs_plan plan;
-	struct disk *disk;
 	int err = rig_open(&rig_options, &b->rig);
 
 	if (!err)
-		err = rig_run(&b->rig, &load, &result);
-	if (err)
-		return err;
-	queue_close(b->rig.queue);
-	b->rig.queue = NULL;
-	disk = sim_disk(b->rig.sim);
-	mkfs.geom = b->rig.geom;
-	fs_options.head = b->rig.head;
-	err = mkfs_plan(b->rig.env, &disk->limits, &mkfs, &plan);
-	if (!err)
-		err = mkfs_write(b->rig.env, disk, &mkfs, &plan);
-	if (!err)
-		err = fs_open(b->rig.env, disk, &fs_options, &b->fs);
+		err = rig_make_fs(&b->rig, &fs_options, &b->fs);
 	if (!err)
 		err = file_make(b, "read", &b->ino[0]);
 	if (!err)
@@ -308,7 +289,8 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 	err = fs_close(b->fs);
 	b->fs = NULL;
 	if (!err)
-		err = fs_open(b->rig.env, disk, &fs_options, &b->fs);
+		err = fs_open(b->rig.env, sim_disk(b->rig.sim),
+			      &fs_options, &b->fs);
 	open.ino = b->ino[0];
 	return err ? err : do_one(b, &open, NULL);
 }
