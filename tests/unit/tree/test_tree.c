@@ -62,6 +62,17 @@ START_TEST(a_small_tree_agrees_with_the_model)
 }
 END_TEST
 
+/* 6,000 operations; the tree is looked at three times meanwhile. */
+static void many_ops(void)
+{
+	for (unsigned round = 0; round < 60; round++) {
+		some_ops(&w, 100);
+		ck_assert(world_settle(&w));
+		if (round % 20 == 19)
+			world_check(&w);
+	}
+}
+
 /* More than the pool holds: evictions, growth, splits and joins. */
 START_TEST(a_tree_larger_than_memory_agrees_with_the_model)
 {
@@ -70,12 +81,7 @@ START_TEST(a_tree_larger_than_memory_agrees_with_the_model)
 	world_init(&w, (uint64_t)_i + 50, 4000, 3700, _i % 2);
 	w.ranges = 1;
 	ck_assert_int_eq(world_mount(&w), 0);
-	for (unsigned round = 0; round < 60; round++) {
-		some_ops(&w, 100);
-		ck_assert(world_settle(&w));
-		if (round % 20 == 19)
-			world_check(&w);
-	}
+	many_ops();
 	tree_get_stats(w.tree, &stats);
 	ck_assert_uint_gt(stats.checkpoints, 3);
 	ck_assert_uint_gt(stats.node_reads, 100);
@@ -131,12 +137,7 @@ START_TEST(test_spills)
 	w.pool_bytes = SPILL_POOL_BYTES;
 	w.ranges = _i % 2;
 	ck_assert_int_eq(world_mount(&w), 0);
-	for (unsigned round = 0; round < 60; round++) {
-		some_ops(&w, 100);
-		ck_assert(world_settle(&w));
-		if (round % 20 == 19)
-			world_check(&w);
-	}
+	many_ops();
 	tree_get_stats(w.tree, &stats);
 	ck_assert_uint_gt(stats.spills, 0);
 	world_compare(&w);
