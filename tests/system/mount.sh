@@ -72,9 +72,12 @@ clean_up() {
 	mountpoint -q "$mnt" && umount -l "$mnt"
 	# Of a mount in another namespace.
 	pids=$(server) && kill -TERM $pids 2>/dev/null
-	wait_for_server
+	# One that hangs is killed, and is a failure when all is cleaned up.
+	hangs=
+	(wait_for_server) || { hangs=1; kill -KILL $(server); }
 	[ -z "$loop" ] || losetup -d "$loop"
 	rm -rf "$work"
+	[ -z "$hangs" ] || exit 1
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
