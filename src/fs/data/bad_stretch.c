@@ -20,7 +20,7 @@
 /* Free runs looked at for one failure, so that it takes no long turn. */
 #define MAX_RUNS 256u
 /* Of the room that is not promised; nodes, too, want some. */
-#define HOLD_SHARE 4u
+#define HOLD_SHARE 2u
 /* Long enough for what is being written now to be placed elsewhere. */
 #define HOLD_NS UINT64_C(30000000000)
 
@@ -44,9 +44,12 @@ static void window_widen(struct range *window, uint64_t sector, uint64_t n)
 		window->n = end + step - window->first;
 }
 
+/* Of a free run that is longer than may be held a part is, or a stretch in the
+ * middle of free room would not be passed over. */
 static void hold(struct files *files, const struct range *window)
 {
 	struct space *space = tree_space(files->fs->tree);
+	struct rangeset *held = &files->stretch.held;
 	uint64_t end = window->first + window->n, at = window->first, stop;
 	struct space_counts counts;
 	struct range run;
@@ -56,18 +59,21 @@ static void hold(struct files *files, const struct range *window)
 	space_count(space, &counts);
 	most = counts.free > counts.reserved ?
 		       (counts.free - counts.reserved) / HOLD_SHARE : 0;
+	most -= most % BLOCK_SECTORS;
 
 	for (runs = 0; runs < MAX_RUNS && at < end &&
 	     rangeset_next(space_free_set(space), at, &run) &&
 	     run.first < end; runs++) {
 		at = run.first > at ? run.first : at;
 		stop = run.first + run.n < end ? run.first + run.n : end;
-		if (files->stretch.held.total + (stop - at) > most)
+		if (held->total >= most)
 			return;
-		if (rangeset_add(&files->stretch.held, at, stop - at))
+		if (stop - at > most - held->total)
+			stop = at + (most - held->total);
+		if (rangeset_add(held, at, stop - at))
 			return;
 		if (space_take(space, at, stop - at)) {
-			rangeset_remove(&files->stretch.held, at, stop - at);
+			rangeset_remove(held, at, stop - at);
 			return;
 		}
 		at = stop;
