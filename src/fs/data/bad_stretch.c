@@ -20,7 +20,7 @@
 /* Free runs looked at for one failure, so that it takes no long turn. */
 #define MAX_RUNS 256u
 /* Of the room that is not promised; nodes, too, want some. */
-#define HOLD_SHARE 2u
+#define HOLD_SHARE 4u
 /* Long enough for what is being written now to be placed elsewhere. */
 #define HOLD_NS UINT64_C(30000000000)
 

@@ -430,6 +430,55 @@ START_TEST(logged_data_is_never_dropped)
 }
 END_TEST
 
+/* Every write to a log track fails, or every write to a node track. */
+static void fail_log_or_nodes(struct rig *rig, bool nodes)
+{
+	const struct space *space = tree_space(rig->fs->tree);
+	const struct log *log = tree_log(rig->fs->tree);
+	struct range track = { 0, 0 };
+	unsigned i;
+
+	while (nodes && space_slots_next_track(space, track.first + track.n,
+					       &track))
+		fail_writes(rig, addr_sector(track.first), track.n, 0);
+	for (i = 0; !nodes && i < log->tracks; i++)
+		fail_writes(rig, log->track[i].first, log->track[i].units *
+			    (log->unit_bytes / SECTOR_BYTES), 0);
+}
+
+/* All tracks of the log, or of nodes, take no writes any more: a commit that
+ * was answered with 0 is kept, others hear of it, and unmounting ends. */
+START_TEST(no_track_of_metadata_takes_writes)
+{
+	const bool nodes = _i;
+	uint64_t first, second;
+	struct rig rig;
+	int rc;
+
+	rig_open(&rig, 64, 1);
+	first = make(&rig, "first", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, first), 0);
+	fail_log_or_nodes(&rig, nodes);
+	second = make(&rig, "second", 2, BYTES);
+	rc = do_fsync(&rig, second);
+	if (!nodes)
+		ck_assert_int_eq(rc, -EIO);
+	bring_home(&rig);
+	pass(&rig, UINT64_C(120000000000));
+	ck_assert(nodes || fs_read_only(rig.fs));
+	compare(&rig, first, 1, BYTES);
+	compare(&rig, second, 2, BYTES);
+	ck_assert_int_eq(fs_close(rig.fs), -EIO);
+	sim_fault_clear(rig.sim);
+	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim),
+				 &rig.options, &rig.fs), 0);
+	compare(&rig, first, 1, BYTES);
+	if (!rc)
+		compare(&rig, second, 2, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
 static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
 {
 	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
@@ -826,6 +875,7 @@ int main(void)
 	tcase_add_test(tc, a_shredded_disk_takes_what_was_accepted);
 	tcase_add_loop_test(tc, a_bad_stretch_is_passed_over, 0, 5);
 	tcase_add_test(tc, logged_data_is_never_dropped);
+	tcase_add_loop_test(tc, no_track_of_metadata_takes_writes, 0, 2);
 	tcase_add_test(tc, older_content_comes_back);
 	tcase_add_test(tc, each_description_hears_once);
 	tcase_add_test(tc, a_loss_waits_for_somebody);
