@@ -337,20 +337,6 @@ uint64_t file_scan_id(const struct file_scan *scan)
 	return scan->id;
 }
 
-struct file_scan *file_scan_find(struct file_scans *scans, uint64_t id)
-{
-	struct list *pos;
-
-	list_for_each(pos, &scans->all) {
-		struct file_scan *scan =
-			list_entry(pos, struct file_scan, link);
-
-		if (scan->id == id && !scan->ended)
-			return scan;
-	}
-	return NULL;
-}
-
 struct file_scan *file_scan_at(struct file_scans *scans, unsigned i)
 {
 	struct list *pos;

@@ -46,7 +46,6 @@ int file_scan_begin(struct file_scans *scans,
 void file_scan_end(struct file_scan *scan);
 
 uint64_t file_scan_id(const struct file_scan *scan);
-struct file_scan *file_scan_find(struct file_scans *scans, uint64_t id);
 
 /* Adds a regular file.  -EAGAIN: no room before records were taken; -EEXIST;
  * -ENOMEM; -EINVAL: no more are expected. */

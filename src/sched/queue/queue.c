@@ -542,14 +542,6 @@ uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector)
 	return track_known(queue, sector, &track) ? track.sectors : 0;
 }
 
-uint32_t queue_track_left(const struct queue *queue, uint64_t sector)
-{
-	struct geom_track track;
-
-	return track_known(queue, sector, &track) ?
-		(uint32_t)(track.first + track.sectors - sector) : 0;
-}
-
 void queue_set_head(struct queue *queue, struct head *head)
 {
 	assert(queue_idle(queue));

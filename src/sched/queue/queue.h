@@ -178,8 +178,6 @@ const struct disk_limits *queue_limits(const struct queue *queue);
 
 /* The number of sectors on the track of this one; 0: not known. */
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
-/* The number of sectors from this one to the end of its track; 0: unknown. */
-uint32_t queue_track_left(const struct queue *queue, uint64_t sector);
 
 /* Does a range write gain over a write with a fixed place now?  Only where the
  * head is known. */
