@@ -232,6 +232,8 @@ static inline struct disk_key key_put(struct key k)
 
 /* Smallest key greater than k (KEY_MAX stays). */
 struct key key_after(struct key k);
+/* Greatest key smaller than k (KEY_MIN stays). */
+struct key key_before(struct key k);
 
 /* Writes "ino/type/off" with the type's name, for messages. Returns buf. */
 char *key_text(struct key k, char *buf, size_t bytes);

@@ -27,6 +27,17 @@ struct key key_after(struct key k)
 	return k;
 }
 
+struct key key_before(struct key k)
+{
+	if (k.off--)
+		return k;
+	if (k.type--)
+		return k;
+	if (k.ino--)
+		return k;
+	return KEY_MIN;
+}
+
 /* ---- One function a type ------------------------------------------------ */
 
 static const char *verify_times(const struct inode_item *inode)

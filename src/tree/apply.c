@@ -231,7 +231,7 @@ static struct buffer *cut(struct tree *tree, struct buffer *buffer, unsigned i,
 		grow_root(tree);
 	right = apply_new_node(tree, buffer->level, low,
 			       node_high(buffer->node), buffer->ptr.addr);
-	node_set_high(buffer->node, node_key_before(low));
+	node_set_high(buffer->node, key_before(low));
 	node_move(buffer->node, i, right->node);
 	if (right->level)
 		adopt(tree, right, buffer);

@@ -246,7 +246,7 @@ int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
 			low = node_low(leaf->node);
 			if (key_cmp(low, KEY_MIN) == 0)
 				break;
-			from = node_key_before(low);
+			from = key_before(low);
 			continue;
 		}
 		return key_cmp(node_key(leaf->node, i), first) >= 0 ?

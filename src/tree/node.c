@@ -39,17 +39,6 @@ static const struct child_slot *child_of(const void *node)
 	return (const struct child_slot *)(header_of(node) + 1);
 }
 
-struct key node_key_before(struct key k)
-{
-	if (k.off--)
-		return k;
-	if (k.type--)
-		return k;
-	if (k.ino--)
-		return k;
-	return KEY_MIN;
-}
-
 void node_init(void *node, uint64_t fsid, unsigned level, struct key low,
 	       struct key high)
 {
@@ -325,7 +314,7 @@ void node_child_remove(void *node, unsigned i)
 struct key node_child_high(const void *node, unsigned i)
 {
 	return i + 1 < node_count(node) ?
-		node_key_before(node_key(node, i + 1)) : node_high(node);
+		key_before(node_key(node, i + 1)) : node_high(node);
 }
 
 /* ---- Both ---- */

@@ -16,9 +16,6 @@
 #define NODE_BODY_BYTES (TRAX_NODE_BYTES - sizeof(struct node_header))
 #define NODE_MAX_CHILDREN (NODE_BODY_BYTES / sizeof(struct child_slot))
 
-/* Greatest key smaller than k (KEY_MIN stays). */
-struct key node_key_before(struct key k);
-
 /* An empty node without a place. */
 void node_init(void *node, uint64_t fsid, unsigned level, struct key low,
 	       struct key high);

@@ -383,7 +383,7 @@ struct key tree_del_range(struct tree_txn *txn, struct key first,
 	txn->tree->txn = NULL;
 	if (key_cmp(next, first) > 0) {
 		if (key_cmp(next, last) <= 0)
-			last = node_key_before(next);
+			last = key_before(next);
 		log_entry_del_range(log_room(txn, DEL_RANGE_BYTES), first,
 				    last);
 	}

@@ -86,16 +86,6 @@ static int slot_use(struct rebuild *rebuild, traxaddr addr)
 	return 0;
 }
 
-static struct key key_before(struct key k)
-{
-	if (k.off--)
-		return k;
-	if (k.type--)
-		return k;
-	k.ino--;
-	return k;
-}
-
 /* Writes one copy of a node. A slot that cannot be written is passed over:
  * *addr is 0 then, and the caller takes another one. */
 static int copy_write(struct rebuild *rebuild, const void *node, traxaddr *addr)

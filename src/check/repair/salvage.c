@@ -157,16 +157,6 @@ static void salvage_item(struct check *check, struct key key,
 	}
 }
 
-static struct key key_before(struct key k)
-{
-	if (k.off--)
-		return k;
-	if (k.type--)
-		return k;
-	k.ino--;
-	return k;
-}
-
 static void open_add(struct salvage *salvage, struct key low, struct key high)
 {
 	struct lost_range *range;

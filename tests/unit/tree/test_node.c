@@ -195,10 +195,10 @@ START_TEST(an_interior_node_agrees_with_the_model)
 		const struct key key = key_make(i, 1, 0);
 
 		ck_assert_uint_eq(node_child_find(node, key), i);
-		ck_assert_uint_eq(node_child_find(node, node_key_before(key)),
+		ck_assert_uint_eq(node_child_find(node, key_before(key)),
 				  i - 1);
 		ck_assert_int_eq(key_cmp(node_child_high(node, i - 1),
-					 node_key_before(key)), 0);
+					 key_before(key)), 0);
 	}
 	node_child_remove(node, 5);
 	ck_assert_uint_eq(node_child(node, 5).csum, 6);
@@ -211,10 +211,10 @@ START_TEST(test_key_before)
 {
 	struct key k = key_make(7, ITEM_NAME, 0);
 
-	ck_assert_int_eq(key_cmp(key_after(node_key_before(k)), k), 0);
+	ck_assert_int_eq(key_cmp(key_after(key_before(k)), k), 0);
 	k = (struct key){ 7, 0, 0 };
-	ck_assert_int_eq(key_cmp(key_after(node_key_before(k)), k), 0);
-	ck_assert_int_eq(key_cmp(node_key_before(KEY_MIN), KEY_MIN), 0);
+	ck_assert_int_eq(key_cmp(key_after(key_before(k)), k), 0);
+	ck_assert_int_eq(key_cmp(key_before(KEY_MIN), KEY_MIN), 0);
 }
 END_TEST
 
