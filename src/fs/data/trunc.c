@@ -226,26 +226,10 @@ static int trunc_edges(struct trunc *trunc)
 
 static int delete_xattrs(struct fs_txn *txn, struct trunc *trunc, bool apply)
 {
-	struct key from = key_make(trunc->file->ino, ITEM_XATTR, 0);
-	struct key last = key_make(trunc->file->ino, ITEM_XATTR, UINT64_MAX);
-	struct tree_item item;
-	struct key next;
-	int rc, err;
+	uint64_t ino = trunc->file->ino;
 
-	rc = tree_seek_ge(txn->tree_txn, from, last, &item);
-	if (rc == -ENOENT)
-		return 0;
-	err = tree_get(txn->tree_txn, from, &item);
-	if (!err || err == -ENOENT)
-		err = tree_get(txn->tree_txn, last, &item);
-	if (!rc && err && err != -ENOENT)
-		rc = err;
-	if (rc || !apply)
-		return rc;
-	next = tree_del_range(txn->tree_txn, from, last, DROP_NODES);
-	if (key_cmp(next, last) <= 0)
-		trunc->more = true;
-	return 0;
+	return trunc_items(txn, trunc, key_make(ino, ITEM_XATTR, 0),
+			   key_make(ino, ITEM_XATTR, UINT64_MAX), apply);
 }
 
 static int trunc_delete_run(struct fs_txn *txn)

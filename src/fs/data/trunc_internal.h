@@ -75,6 +75,9 @@ void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end);
 
 /* ---- trunc_size.c ---- */
 
+/* Drops the items with keys from..last; sets `more` when some are left. */
+int trunc_items(struct fs_txn *txn, struct trunc *trunc, struct key from,
+		struct key last, bool apply);
 /* Drops the checksums of whole windows behind `window`; sets `more` when some
  * are left. */
 int trunc_windows(struct fs_txn *txn, struct trunc *trunc,

@@ -16,29 +16,37 @@
 
 /* ---- Sums ---- */
 
-int trunc_windows(struct fs_txn *txn, struct trunc *trunc,
-		  uint64_t window, uint64_t end_window, bool apply)
+int trunc_items(struct fs_txn *txn, struct trunc *trunc, struct key from,
+		struct key last, bool apply)
 {
-	struct key from = key_make(trunc->file->ino, ITEM_CSUM,
-				   window * TRAX_CSUM_WINDOW_BLOCKS);
-	struct key last = key_make(trunc->file->ino, ITEM_CSUM,
-				   end_window * TRAX_CSUM_WINDOW_BLOCKS - 1);
 	struct tree_item item;
-	struct key next;
-	int rc, err;
+	int rc = tree_seek_ge(txn->tree_txn, from, last, &item);
+	int err;
 
-	rc = tree_seek_ge(txn->tree_txn, from, last, &item);
-	err = tree_get(txn->tree_txn, last, &item);
 	if (rc == -ENOENT)
 		return 0;
+	err = tree_get(txn->tree_txn, last, &item);
 	if (!rc && err && err != -ENOENT)
 		rc = err;
 	if (rc || !apply)
 		return rc;
-	next = tree_del_range(txn->tree_txn, from, last, DROP_NODES);
-	if (key_cmp(next, last) <= 0)
+	if (key_cmp(tree_del_range(txn->tree_txn, from, last, DROP_NODES),
+		    last) <= 0)
 		trunc->more = true;
 	return 0;
+}
+
+int trunc_windows(struct fs_txn *txn, struct trunc *trunc,
+		  uint64_t window, uint64_t end_window, bool apply)
+{
+	uint64_t ino = trunc->file->ino;
+
+	return trunc_items(txn, trunc,
+			   key_make(ino, ITEM_CSUM,
+				    window * TRAX_CSUM_WINDOW_BLOCKS),
+			   key_make(ino, ITEM_CSUM,
+				    end_window * TRAX_CSUM_WINDOW_BLOCKS - 1),
+			   apply);
 }
 
 static struct bmap_sums trunc_clear(uint64_t first, uint64_t end)
