@@ -16,8 +16,10 @@
 #define BLOCK_SECTORS 8u
 #define NEAR_SECTORS 64u	/* distance up to which the head just goes on */
 #define LEAST_READS 4u		/* least number of reads in a sequence */
-#define STREAMS 16u		/* files read beside each other that are told
-				 * apart */
+#define STREAM_SETS 64u		/* sets of readers, by the number of the file */
+#define STREAMS 16u		/* readers that are told apart in a set */
+#define STREAM_READS 4u		/* a row to which the head came so often, */
+#define STREAM_SECTORS 2048u	/* and so long (1 MiB), is a stream */
 #define STREAM_GAP_SECTORS 2048u /* sectors of other data within a stream: a
 				  * track */
 #define STREAM_GAP_BLOCKS 8u	/* blocks that a stream may leave out or read
@@ -36,6 +38,12 @@
 #define MOST_SEEN (1u << 20)	/* size of the table: twice the blocks of all
 				 * sequences */
 
+/* Reads of a file that go on in order. */
+struct choice_row {
+	uint64_t sectors;
+	uint32_t reads;		/* how often the head came to them */
+};
+
 struct replica_chooser {
 	const struct heat *heat;
 	const struct replica_choice_cost *cost;
@@ -49,7 +57,7 @@ struct replica_chooser {
 	size_t seen_size, seen_n;
 	uint64_t first;		/* number of the first read that is judged */
 	uint32_t *row_of;	/* row that each read belongs to, from 1 on */
-	uint64_t *row;		/* sectors of each row */
+	struct choice_row *row;
 };
 
 /* A file that is read in order. */
@@ -99,8 +107,10 @@ static bool is_large(const struct replica_chooser *chooser, uint64_t sectors)
 static struct choice_stream *stream_find(struct choice_stream *streams,
 					 const struct heat_read *read)
 {
-	struct choice_stream *stream, *oldest = streams;
+	struct choice_stream *stream, *oldest;
 
+	streams += read->ino % STREAM_SETS * STREAMS;
+	oldest = streams;
 	for (stream = streams; stream < streams + STREAMS; stream++) {
 		if (stream->ino == read->ino &&
 		    read->block - stream->block <= STREAM_GAP_BLOCKS &&
@@ -118,16 +128,19 @@ static struct choice_stream *stream_find(struct choice_stream *streams,
 static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
 		      uint64_t end)
 {
-	struct choice_stream streams[STREAMS] = { { 0 } }, *stream;
+	struct choice_stream *streams, *stream;
 	const struct heat_read *read;
 	uint32_t rows = 0;
 	uint64_t i;
 
+	streams = calloc((size_t)STREAM_SETS * STREAMS, sizeof(*streams));
 	chooser->first = first;
 	chooser->row_of = calloc(end - first, sizeof(*chooser->row_of));
 	chooser->row = calloc(end - first + 1, sizeof(*chooser->row));
-	if (!chooser->row_of || !chooser->row)
+	if (!streams || !chooser->row_of || !chooser->row) {
+		free(streams);
 		return false;
+	}
 	for (i = first; i < end; i++) {
 		read = heat_at(chooser->heat, i);
 		/* Replicas lie in a row because they were put there. */
@@ -139,10 +152,27 @@ static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
 		stream->used = i + 1;
 		stream->block = read->block + read->blocks;
 		stream->sector = read->sector + read->blocks * BLOCK_SECTORS;
-		chooser->row[stream->row] += read->blocks * BLOCK_SECTORS;
+		chooser->row[stream->row].sectors +=
+			read->blocks * BLOCK_SECTORS;
+		chooser->row[stream->row].reads += !goes_on(chooser, i);
 		chooser->row_of[i - first] = stream->row;
 	}
+	free(streams);
 	return true;
+}
+
+/*
+ * Is a row read well where it is? It is when it is long. One of many streams
+ * is not long yet when it is judged, but the head has come back to it often.
+ */
+static bool row_is_stream(const struct replica_chooser *chooser,
+			  uint64_t number)
+{
+	const struct choice_row *row =
+		&chooser->row[chooser->row_of[number - chooser->first]];
+
+	return is_large(chooser, row->sectors) ||
+	       (row->reads >= STREAM_READS && row->sectors >= STREAM_SECTORS);
 }
 
 static bool is_candidate(const struct replica_chooser *chooser, uint64_t number,
@@ -152,8 +182,7 @@ static bool is_candidate(const struct replica_chooser *chooser, uint64_t number,
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
 
 	if (is_large(chooser, read->blocks * BLOCK_SECTORS) ||
-	    is_large(chooser, chooser->row[chooser->row_of[number -
-							   chooser->first]]))
+	    row_is_stream(chooser, number))
 		return false;
 	if (!read->copied)
 		return true;

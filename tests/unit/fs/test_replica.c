@@ -801,19 +801,28 @@ START_TEST(blocks_are_chosen_once)
 }
 END_TEST
 
+/* Files beside each other, reads of each that are judged together, and blocks
+ * of a read. */
+static const struct {
+	unsigned files, reads, blocks;
+} streams[] = {
+	{ 2, 400, 16 }, { 8, 400, 16 }, { 17, 400, 16 }, { 100, 20, 64 },
+	{ 250, 8, 64 },
+};
+
 /* Large files that are read from front to back in turns, as players do, are
- * read well where they are. */
+ * read well where they are, however little of each is judged at a time. */
 START_TEST(streams_are_not_copied)
 {
 	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
-	const unsigned files = _i ? 8 : 2, blocks = 16;
+	const unsigned files = streams[_i].files, blocks = streams[_i].blocks;
 	struct replica_choice choices[64];
 	struct heat *heat;
 	uint64_t saving;
 	unsigned i;
 
-	ck_assert_int_eq(heat_new(1 << 24, &heat), 0);
-	for (i = 0; i < files * 400; i++)
+	ck_assert_int_eq(heat_new(1 << 28, &heat), 0);
+	for (i = 0; i < files * streams[_i].reads; i++)
 		heat_add(heat, &(struct heat_read){
 			.ino = 1 + i % files, .block = i / files * blocks,
 			.blocks = blocks, .wait_us = 10000, .begin = !i,
@@ -1382,7 +1391,8 @@ int main(void)
 	tcase_add_test(tc, copies_for_the_busy_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
 	tcase_add_test(tc, blocks_are_chosen_once);
-	tcase_add_loop_test(tc, streams_are_not_copied, 0, 2);
+	tcase_add_loop_test(tc, streams_are_not_copied, 0,
+			    (int)(sizeof(streams) / sizeof(*streams)));
 	tcase_add_test(tc, nodes_have_copies);
 	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
 	tcase_add_test(tc, nodes_do_not_keep_an_unmount);
