@@ -281,6 +281,47 @@ START_TEST(pause_and_close)
 }
 END_TEST
 
+static bool is_in_step(const struct bench *b, enum move_step step)
+{
+	for (unsigned i = 0; i < MOVE_SLOTS; i++)
+		if (b->moves->move[i] && b->moves->move[i]->step == step)
+			return true;
+	return false;
+}
+
+static uint64_t reserved(struct bench *b)
+{
+	struct space_counts count;
+
+	space_count(tree_space(b->rig.fs->tree), &count);
+	return count.reserved;
+}
+
+/* An unmount comes while a move is in the middle of a step. */
+START_TEST(unmounts_in_each_step)
+{
+	enum move_step step = (enum move_step)_i;
+	unsigned turns = 0;
+	uint64_t before;
+	struct bench b;
+
+	bench_open(&b, 200 + (uint64_t)_i);
+	before = reserved(&b);
+	while (!is_in_step(&b, step)) {
+		ck_assert_uint_lt(turns++, MAX_TURNS);
+		sim_advance(b.rig.sim, TURN_NS);
+		fs_run(b.rig.fs, 0);
+		if (!is_in_step(&b, step))
+			moves_run(b.moves);
+	}
+	moves_close(b.moves);
+	ck_assert_uint_eq(reserved(&b), before);
+	rig_remount(&b.rig);
+	files_verify(&b);
+	rig_close(&b.rig);
+}
+END_TEST
+
 /* A pause and what was counted are there after a remount. */
 START_TEST(outlives_a_mount)
 {
@@ -318,6 +359,8 @@ int main(void)
 	tcase_add_loop_test(tcase, power_goes, 0, 12);
 	tcase_add_loop_test(tcase, writes_fail, 0, 4);
 	tcase_add_loop_test(tcase, pause_and_close, 0, 12);
+	tcase_add_loop_test(tcase, unmounts_in_each_step, MOVE_LOOK,
+			    MOVE_DRAIN + 1);
 	tcase_add_test(tcase, outlives_a_mount);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
