@@ -479,6 +479,49 @@ START_TEST(no_track_of_metadata_takes_writes)
 }
 END_TEST
 
+static void op_done(struct fs_op *op)
+{
+	op->owner = op;
+}
+
+/* The disk cannot be reached for 10 s, for log, nodes and data alike: a sync
+ * waits for it, and nothing is lost. */
+START_TEST(an_unreachable_disk_is_waited_for)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1,
+		.error = -ENOLINK,
+	};
+	struct fs_op op = { .type = FS_SYNCFS, .ino = 1, .done = op_done };
+	unsigned turns = 0;
+	struct rig rig;
+	uint64_t ino, big;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	big = make(&rig, "big", 2, BYTES);
+	write_much(&rig, big, 2, 64 * BYTES);
+	ck_assert_int_eq(sim_fault_add(rig.sim, &fault), 0);
+	bring_home(&rig);
+	fs_submit(rig.fs, &op);
+	pass(&rig, UINT64_C(10000000000));
+	ck_assert_ptr_null(op.owner);
+	ck_assert_uint_gt(sim_fault_hits(rig.sim), 2);
+	sim_fault_clear(rig.sim);
+	while (!op.owner) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	ck_assert_int_eq(op.rc, 0);
+	ck_assert(!fs_read_only(rig.fs));
+	rig_remount(&rig);
+	compare(&rig, ino, 1, BYTES);
+	compare(&rig, big, 2, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
 static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
 {
 	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
@@ -586,11 +629,6 @@ START_TEST(a_shredded_disk_takes_what_was_accepted)
 }
 END_TEST
 
-static void fsync_done(struct fs_op *op)
-{
-	op->owner = op;
-}
-
 /* Nothing of it is newer than what is logged or on the disk. */
 static bool lost_all(const struct file *file)
 {
@@ -619,7 +657,7 @@ static unsigned count_equal(struct rig *rig, uint64_t ino, uint64_t seed)
 START_TEST(older_content_comes_back)
 {
 	const uint64_t bytes = 16 * BYTES;	/* a track: not for the log */
-	struct fs_op op = { .type = FS_FSYNC, .done = fsync_done };
+	struct fs_op op = { .type = FS_FSYNC, .done = op_done };
 	const struct file *file;
 	unsigned turns = 0, older;
 	struct rig rig;
@@ -808,7 +846,7 @@ END_TEST
 START_TEST(what_fails_changes_nothing)
 {
 	struct fs_op op = { .type = FS_SETATTR, .flags = FS_SET_SIZE,
-			    .attr.size = BYTES - 100, .done = fsync_done };
+			    .attr.size = BYTES - 100, .done = op_done };
 	unsigned turns = 0;
 	struct rig rig;
 	uint64_t ino;
@@ -818,7 +856,7 @@ START_TEST(what_fails_changes_nothing)
 	rig_remount(&rig);
 	if (_i)
 		op = (struct fs_op){ .type = FS_FALLOCATE, .offset = 100,
-				     .size = 5 * BLOCK, .done = fsync_done,
+				     .size = 5 * BLOCK, .done = op_done,
 				     .flags = FALLOC_FL_PUNCH_HOLE |
 					      FALLOC_FL_KEEP_SIZE };
 	op.ino = ino;
@@ -875,6 +913,7 @@ int main(void)
 	tcase_add_test(tc, a_shredded_disk_takes_what_was_accepted);
 	tcase_add_loop_test(tc, a_bad_stretch_is_passed_over, 0, 5);
 	tcase_add_test(tc, logged_data_is_never_dropped);
+	tcase_add_test(tc, an_unreachable_disk_is_waited_for);
 	tcase_add_loop_test(tc, no_track_of_metadata_takes_writes, 0, 2);
 	tcase_add_test(tc, older_content_comes_back);
 	tcase_add_test(tc, each_description_hears_once);
