@@ -721,11 +721,4 @@ bool log_record_rebuild(const void *record, size_t available, size_t unit,
 			const uint8_t uuid[16], uint64_t sector, void *out,
 			uint64_t *budget);
 
-/* ---- Printers: one line or a few each, for chkfs, logs and tests ---- */
-
-void super_print(const struct super *super, char *buf, size_t bytes);
-void root_print(const struct root *root, char *buf, size_t bytes);
-void item_print(struct key key, const void *value, size_t n, char *buf,
-		size_t bytes);
-
 #endif

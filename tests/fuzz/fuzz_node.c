@@ -1,23 +1,21 @@
 /*
  * fuzz_node.c - any bytes as a node, with the fields that its pointer fixes
- * made right; every item of what is accepted is printed.
+ * made right; every item of what is accepted is read.
  */
 #include <string.h>
 
+#include "base/csum.h"
 #include "format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static void print_leaf(const uint8_t *node)
+static void read_leaf(const uint8_t *node)
 {
 	const struct node_header *h = (const void *)node;
 	const struct leaf_slot *slot = (const void *)(h + 1);
-	char text[256];
 
 	for (unsigned i = 0; i < le16_get(h->n); i++)
-		item_print(key_get(&slot[i].key),
-			   node + le16_get(slot[i].off),
-			   le16_get(slot[i].bytes), text, sizeof(text));
+		csum(node + le16_get(slot[i].off), le16_get(slot[i].bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -40,6 +38,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	ptr.gen = le64_get(h->gen);
 	if (!node_verify(node, 0, &ptr, h->level, KEY_MIN, KEY_MAX) &&
 	    !h->level)
-		print_leaf(node);
+		read_leaf(node);
 	return 0;
 }

@@ -29,13 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	const uint8_t uuid[16] = { 0 };
 	uint8_t buf[TRAX_BLOCK_BYTES] = { 0 };
 	struct root root, again;
-	char text[1024];
 
 	memcpy(buf, data, bytes < sizeof(buf) ? bytes : sizeof(buf));
 	make_checksum_right(buf);
 	if (root_decode(buf, uuid, SECTOR, &root))
 		return 0;
-	root_print(&root, text, sizeof(text));
 	root_encode(&root, uuid, SECTOR, buf);
 	assert(!root_decode(buf, uuid, SECTOR, &again));
 	assert(root.cut_seq == again.cut_seq && root.gen == again.gen);
