@@ -24,6 +24,9 @@
 				  * track */
 #define STREAM_GAP_BLOCKS 8u	/* blocks that a stream may leave out or read
 				 * out of order */
+#define STREAM_REQUESTS 16u	/* requests of the kernel's read-ahead that may
+				 * overtake each other: two windows of 4 MiB in
+				 * requests of 512 KiB */
 #define NO_WAY_US 1000u		/* a wait below this was no movement of a
 				 * head */
 #define LARGE_WAYS 2u		/* a read that takes more than this many ways of
@@ -104,6 +107,25 @@ static bool is_large(const struct replica_chooser *chooser, uint64_t sectors)
 	       LARGE_WAYS * chooser->usual_way_ns;
 }
 
+/*
+ * Does a read belong to a stream? The requests of one reader overtake each
+ * other on their way here, so a read may lie some of its own lengths before or
+ * behind the expected place, in the file and on the disk alike.
+ */
+static bool stream_has(const struct choice_stream *stream,
+		       const struct heat_read *read)
+{
+	const uint64_t ahead = (uint64_t)read->blocks * STREAM_REQUESTS;
+	const uint64_t blocks = STREAM_GAP_BLOCKS + ahead;
+	const uint64_t sectors = STREAM_GAP_SECTORS + ahead * BLOCK_SECTORS;
+
+	return stream->ino == read->ino &&
+	       read->block + ahead >= stream->block &&
+	       read->block <= stream->block + blocks &&
+	       read->sector + ahead * BLOCK_SECTORS >= stream->sector &&
+	       read->sector <= stream->sector + sectors;
+}
+
 static struct choice_stream *stream_find(struct choice_stream *streams,
 					 const struct heat_read *read)
 {
@@ -112,15 +134,26 @@ static struct choice_stream *stream_find(struct choice_stream *streams,
 	streams += read->ino % STREAM_SETS * STREAMS;
 	oldest = streams;
 	for (stream = streams; stream < streams + STREAMS; stream++) {
-		if (stream->ino == read->ino &&
-		    read->block - stream->block <= STREAM_GAP_BLOCKS &&
-		    read->sector - stream->sector <= STREAM_GAP_SECTORS)
+		if (stream_has(stream, read))
 			return stream;
 		if (stream->used < oldest->used)
 			oldest = stream;
 	}
 	*oldest = (struct choice_stream){ .ino = read->ino };
 	return oldest;
+}
+
+/* A read that was overtaken does not set its stream back. */
+static void stream_go_on(struct choice_stream *stream,
+			 const struct heat_read *read, uint64_t used)
+{
+	const uint64_t block = read->block + read->blocks;
+
+	if (!stream->used || block > stream->block) {
+		stream->block = block;
+		stream->sector = read->sector + read->blocks * BLOCK_SECTORS;
+	}
+	stream->used = used;
 }
 
 /* Finds the reads that go on in a row, each in its file, and the lengths of the
@@ -149,9 +182,7 @@ static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
 		stream = stream_find(streams, read);
 		if (!stream->row)
 			stream->row = ++rows;
-		stream->used = i + 1;
-		stream->block = read->block + read->blocks;
-		stream->sector = read->sector + read->blocks * BLOCK_SECTORS;
+		stream_go_on(stream, read, i + 1);
 		chooser->row[stream->row].sectors +=
 			read->blocks * BLOCK_SECTORS;
 		chooser->row[stream->row].reads += !goes_on(chooser, i);

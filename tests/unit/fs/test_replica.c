@@ -836,6 +836,37 @@ START_TEST(streams_are_not_copied)
 }
 END_TEST
 
+#define SCAN_READS 4000u
+#define SCAN_BLOCKS 128u
+#define SCAN_PIECE 40u		/* reads in one piece of the file */
+
+/* The kernel's requests for a large file that is read once from front to back
+ * overtake each other, and the file lies in pieces of 20 MiB. */
+START_TEST(a_scan_out_of_order_is_not_copied)
+{
+	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
+	struct replica_choice choices[64];
+	struct heat *heat;
+	uint64_t saving;
+	unsigned i, k;
+
+	ck_assert_int_eq(heat_new(1 << 28, &heat), 0);
+	for (i = 0; i < SCAN_READS; i++) {
+		k = i ^ (unsigned)_i;
+		heat_add(heat, &(struct heat_read){
+			.ino = 7, .block = (uint64_t)k * SCAN_BLOCKS,
+			.blocks = SCAN_BLOCKS, .wait_us = 10000, .begin = !i,
+			.sector = 8ull * k * SCAN_BLOCKS +
+				  k / SCAN_PIECE * 500000ull,
+		});
+	}
+	ck_assert_uint_eq(replica_choose(heat, 0, heat_end(heat), &cost,
+					 choices, 64, &saving), 0);
+	ck_assert_uint_eq(saving, 0);
+	heat_free(heat);
+}
+END_TEST
+
 #define NODE_FILES 2400u
 
 /* Leaves of so small a tree would all come with the first one. */
@@ -1391,6 +1422,7 @@ int main(void)
 	tcase_add_test(tc, copies_for_the_busy_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
 	tcase_add_test(tc, blocks_are_chosen_once);
+	tcase_add_loop_test(tc, a_scan_out_of_order_is_not_copied, 0, 8);
 	tcase_add_loop_test(tc, streams_are_not_copied, 0,
 			    (int)(sizeof(streams) / sizeof(*streams)));
 	tcase_add_test(tc, nodes_have_copies);
