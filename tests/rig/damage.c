@@ -319,9 +319,7 @@ static struct key owner_of(struct lab *lab, uint8_t kind)
 		if (item->key.type == ITEM_OWNER && owner->kind == kind)
 			key = item->key;
 	}
-	item_set_fini(&lab->set);
-	super_root_free(&lab->check);
-	vec_fini(&lab->check.nodes);
+	lab_unload(lab);
 	return key;
 }
 
