@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,6 +33,13 @@
 #define KEPT_CAPABILITIES (1ull << CAP_IPC_LOCK)
 
 #define LAST_CAPABILITY 63	/* a set of capabilities has 64 bits */
+
+/* LeakSanitizer looks into the process from another one. */
+#ifdef __SANITIZE_ADDRESS__
+#define LOOKED_INTO true
+#else
+#define LOOKED_INTO false
+#endif
 
 int confine_descriptors(void)
 {
@@ -175,11 +183,10 @@ int confine(void)
 	rc = drop_capabilities();
 	if (rc)
 		return failed("dropping capabilities", rc);
-	/* LeakSanitizer looks into the process from another one. */
-#ifndef __SANITIZE_ADDRESS__
+	if (LOOKED_INTO)
+		return 0;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return failed("not to be dumped", -errno);
 	rc = filter_calls();
-#endif
 	return rc ? failed("seccomp filter", rc) : 0;
 }

@@ -17,7 +17,6 @@
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/node_replicas.h"
-#include "fs/data/file_data.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 #include "replicate/replica_choice.h"
