@@ -66,9 +66,7 @@ static unsigned lab_area(struct lab *lab)
 
 	lab_load(lab);
 	area = lab->check.area;
-	item_set_fini(&lab->set);
-	super_root_free(&lab->check);
-	vec_fini(&lab->check.nodes);
+	lab_unload(lab);
 	return area;
 }
 
