@@ -24,9 +24,9 @@
 				  * track */
 #define STREAM_GAP_BLOCKS 8u	/* blocks that a stream may leave out or read
 				 * out of order */
-#define STREAM_REQUESTS 16u	/* requests of the kernel's read-ahead that may
-				 * overtake each other: two windows of 4 MiB in
-				 * requests of 512 KiB */
+#define STREAM_REQUESTS 16u	/* requests of one reader that may overtake each
+				 * other: three times the 5 that were seen
+				 * where a file was read once, in order */
 #define NO_WAY_US 1000u		/* a wait below this was no movement of a
 				 * head */
 #define LARGE_WAYS 2u		/* a read that takes more than this many ways of
