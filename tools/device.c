@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "base/msg.h"
@@ -22,10 +23,18 @@
 #define BUSY_SAY_TRIES 20u
 #define BUSY_WAIT_NS 50000000L
 
+bool device_mount_ended(const char *mountpoint)
+{
+	struct statvfs st;
+
+	/* Attributes the kernel would answer from its cache. */
+	return statvfs(mountpoint, &st) && errno == ENOTCONN;
+}
+
 /* Is anything mounted that has some of these bytes, and for writing if that is
- * asked?  *where: caller frees. */
+ * asked?  *where: caller frees.  *ended: its daemon has. */
 static bool is_mounted(const struct file_bytes *bytes, bool for_writing,
-		       char **where)
+		       char **where, bool *ended)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct file_bytes other;
@@ -42,6 +51,7 @@ static bool is_mounted(const struct file_bytes *bytes, bool for_writing,
 		if (found && asprintf(where, "%s (as %s)", e->mnt_dir,
 				      e->mnt_fsname) < 0)
 			*where = NULL;
+		*ended = found && device_mount_ended(e->mnt_dir);
 	}
 	endmntent(f);
 	return found;
@@ -59,11 +69,14 @@ static bool in_use(const char *path, bool for_writing)
 {
 	struct file_bytes bytes;
 	char *where = NULL;
+	bool ended = false;
 	bool found = file_bytes_get(path, &bytes) &&
-		     is_mounted(&bytes, for_writing, &where);
+		     is_mounted(&bytes, for_writing, &where, &ended);
 
 	if (found)
-		msg_error("%s: mounted on %s", path, where ? where : "");
+		msg_error("%s: mounted on %s%s", path, where ? where : "",
+			  ended ? ", and its traxfs has ended without "
+			  "unmounting: umount(8) it first" : "");
 	free(where);
 	return found;
 }

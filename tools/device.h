@@ -21,6 +21,9 @@ int device_open(const char *path, bool read_only, struct disk **disk);
  * Says where through msg. */
 bool device_in_use(const char *path);
 
+/* Has the daemon of what is mounted there ended without unmounting it? */
+bool device_mount_ended(const char *mountpoint);
+
 /* Do both names stand for the same bytes, an image and its loop device? */
 bool device_is_same(const char *a, const char *b);
 

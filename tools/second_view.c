@@ -53,7 +53,8 @@ static bool fits(const struct line *line, const char *device)
 	return found;
 }
 
-/* Finds where it is mounted; the caller frees the path. NULL: nowhere. */
+/* Finds where it is mounted and alive; the caller frees the path. NULL:
+ * nowhere. */
 static char *find(const char *device)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -67,8 +68,10 @@ static char *find(const char *device)
 			   &line.place, &line.rest) == 3 &&
 		    fits(&line, device)) {
 			unescape(line.place);
-			place = line.place;
-			line.place = NULL;
+			if (!device_mount_ended(line.place)) {
+				place = line.place;
+				line.place = NULL;
+			}
 		}
 		free(line.root);
 		free(line.place);

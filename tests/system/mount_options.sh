@@ -47,6 +47,22 @@ refusals() {
 	"$tools/traxfs" "$image" "$work/file" 2>"$work/said" &&
 		fail "mounted on a file"
 	grep -q "not a directory" "$work/said" || fail "$(cat "$work/said")"
+	truncate -s 12M "$work/small"
+	"$tools/mkfs.traxfs" --measure 0 "$work/small" 2>"$work/said" &&
+		fail "made on 12 MiB"
+	grep -q "^mkfs.traxfs: error: .*too small" "$work/said" ||
+		fail "12 MiB: $(cat "$work/said")"
+}
+
+# A mount whose daemon was killed is neither shown a second time nor waited for.
+ended_is_said() {
+	mkdir -p "$work/again"
+	for place in "$mnt" "$work/again"; do
+		"$tools/mount.traxfs" "$image" "$place" 2>"$work/said" &&
+			fail "mounted over a daemon that has ended"
+		grep -q "ended without unmounting: umount" "$work/said" ||
+			fail "ended: $(cat "$work/said")"
+	done
 }
 
 # The loop device is made, waits, and goes.
@@ -64,10 +80,10 @@ automatic_loop() {
 	sync -f "$mnt"
 	kill -KILL "$(server)"
 	wait_for_server
+	ended_is_said
 	umount "$mnt"
 	"$tools/traxfs" "$image" "$mnt" || fail mount
 	[ "$(cat "$mnt/durable")" = durable ] || fail "sync did not wait"
-	mkdir "$work/again"
 	"$tools/mount.traxfs" "$image" "$work/again" || fail "a second view"
 	[ -e "$work/again/durable" ] || fail "the second view is empty"
 	umount "$work/again"
