@@ -410,6 +410,10 @@ static int make(const struct arguments *a, struct disk *disk,
 	if (!plan)
 		return -ENOMEM;
 	rc = mkfs_plan(env_real(), &disk->limits, &o, plan);
+	if (rc)
+		msg_error("%s: %s", a->device, rc == -ENOSPC ? "too small; a "
+			  "file system takes 16 MiB, with long tracks more" :
+			  strerror(-rc));
 	if (!rc && !a->dry_run)
 		rc = mkfs_write(env_real(), disk, &o, plan);
 	if (!rc) {
