@@ -39,9 +39,10 @@ grep -q '<script\|http://[^w]\|https://' "$work/r.html" &&
 	fail "the page is not for itself"
 if command -v chromium >/dev/null; then
 	HOME=$work timeout 60 chromium --headless --no-sandbox --disable-gpu \
-		--dump-dom "file://$work/r.html" >"$work/dom" 2>/dev/null &&
-		{ grep -q 'first sectors outside' "$work/dom" ||
-		fail "the page as a browser has it"; }
+		--dump-dom "file://$work/r.html" >"$work/dom" \
+		2>"$work/said" || fail "chromium: $(tail -n 3 "$work/said")"
+	grep -q 'first sectors outside' "$work/dom" ||
+		fail "the page as a browser has it"
 fi
 umount "$mnt" || fail umount
 check "$image"
