@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/msg.h"
 #include "fuse/session_internal.h"
@@ -64,7 +65,10 @@ void ops_init(struct request *req)
 		.flags = in->flags & WANTED,
 		.max_write = REQUEST_MAX_WRITE,
 		.time_gran = 1,
-		.max_pages = REQUEST_MAX_WRITE / 4096,
+		/* A direct read is bounded by nothing else: on pages of 64 KiB
+		 * a fixed number would let it be longer than what is taken. */
+		.max_pages = (uint16_t)(REQUEST_MAX_WRITE /
+					sysconf(_SC_PAGESIZE)),
 	};
 
 	if (session->started || in->major != FUSE_KERNEL_VERSION ||
