@@ -120,12 +120,10 @@ static int make_gap(struct bench *bench, unsigned percent)
 	uint64_t bytes = geom_sectors(bench->geom) / 100 * percent * 512;
 	uint64_t done = 0;
 	struct fs_op op = { .type = FS_FALLOCATE };
-	uint64_t ino;
 	int rc = replicas_sync(bench);
 
 	if (!rc)
-		rc = make_inode(bench, 0, 0, &ino);
-	op.ino = ino;
+		rc = make_inode(bench, 0, 0, &op.ino);
 	for (; !rc && done < bytes; done += RESERVE_BYTES) {
 		op.offset = done;
 		op.size = bytes - done < RESERVE_BYTES ? bytes - done :

@@ -121,11 +121,11 @@ static int allow_some(scmp_filter_ctx filter)
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW,
 				      SCMP_SYS(socket), 1,
-				      SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+				      SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
 	/* A remount shares the lock on the disk, or takes it. */
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl),
-				      1, SCMP_A1(SCMP_CMP_EQ, F_OFD_SETLK));
+				      1, SCMP_A1(SCMP_CMP_EQ, F_OFD_SETLK, 0));
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone),
 				      1, SCMP_A0(SCMP_CMP_MASKED_EQ,
