@@ -20,6 +20,7 @@
 #include "fs/op/errors.h"
 #include "fs/data/failure.h"
 #include "fs/data/heal.h"
+#include "fs/data/unwritten.h"
 #include "fs/data/writeback_policy.h"
 #include "fs/drive/profile_save.h"
 #include "fs/replica/node_replicas.h"
@@ -261,6 +262,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t settle_ns = relocate_run(fs->relocate, now_ns);
 	uint64_t trim_ns = trim_run(fs, now_ns);
 	uint64_t edit_ns = super_edit_run(fs, now_ns);
+	uint64_t say_ns = unwritten_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
@@ -269,6 +271,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	next_ns = settle_ns < next_ns ? settle_ns : next_ns;
 	next_ns = trim_ns < next_ns ? trim_ns : next_ns;
 	next_ns = edit_ns < next_ns ? edit_ns : next_ns;
+	next_ns = say_ns < next_ns ? say_ns : next_ns;
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;
@@ -624,12 +627,8 @@ int fs_open(struct env *env, struct disk *disk,
 
 /* ---- Close ---- */
 
-#define CLOSE_SAY_FIRST_NS 1000000000ull
-#define CLOSE_SAY_NEXT_NS 10000000000ull
-
 struct close_wait {
 	struct waiter waiter;
-	uint64_t say_ns;	/* when to say how much is left */
 	bool over;
 	int rc;
 };
@@ -640,20 +639,6 @@ static void fs_close_synced(struct waiter *waiter, int rc)
 
 	wait->over = true;
 	wait->rc = rc;
-}
-
-/* Somebody waits for it. */
-static void fs_say_left(struct fs *fs, struct close_wait *wait)
-{
-	const struct files *files = fs->files;
-	uint64_t now_ns = env_now_ns(fs->env);
-
-	if (now_ns < wait->say_ns)
-		return;
-	wait->say_ns = now_ns + CLOSE_SAY_NEXT_NS;
-	msg_info("%s: being closed, %.1f MiB are left to write",
-		 fs->disk->name, (double)(files->dirty_count +
-		 files->pinned_count) * TRAX_BLOCK_BYTES / (1 << 20));
 }
 
 static bool fs_works(const struct fs *fs)
@@ -679,7 +664,6 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 	files_sync(fs, &wait->waiter);
 	while (!wait->over && !fs->disk_gone && !tree_failed(fs->tree)) {
 		next_ns = fs_run(fs, 0);
-		fs_say_left(fs, wait);
 		if (!wait->over && !fs->disk_gone)
 			fs_sleep(fs, next_ns);
 	}
@@ -688,12 +672,11 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 
 int fs_close(struct fs *fs)
 {
-	struct close_wait wait = {
-		.say_ns = env_now_ns(fs->env) + CLOSE_SAY_FIRST_NS,
-	};
+	struct close_wait wait = { .over = false };
 	uint64_t next_ns;
 	int rc = 0, rc2;
 
+	unwritten_wait(fs->files);
 	access_trace_leave(fs);
 	relocate_close(fs->relocate);
 	if (!fs->options.read_only)
@@ -706,7 +689,6 @@ int fs_close(struct fs *fs)
 	}
 	while (!fs->disk_gone && fs_works(fs)) {
 		next_ns = fs_run(fs, 0);
-		fs_say_left(fs, &wait);
 		if (!fs->disk_gone && fs_works(fs))
 			fs_sleep(fs, next_ns);
 	}

@@ -400,6 +400,10 @@ struct files {
 	int loss;		/* error of data that was given up, for one
 				 * syncfs to report */
 	bool stopped;		/* the file system has failed: files_stop */
+	struct {
+		unsigned waiting;	/* who wait for all to be written */
+		uint64_t say_ns;	/* when to say how much that is */
+	} unwritten;
 	uint64_t wake_ns;	/* when writeback_pump is to be called */
 	bool committing, pumping, pump_again;
 	struct waiter commit;

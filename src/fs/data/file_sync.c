@@ -13,6 +13,7 @@
 #include "fs/data/file.h"
 #include "fs/data/flush_walk.h"
 #include "fs/data/prealloc.h"
+#include "fs/data/unwritten.h"
 #include "fs/data/write_order.h"
 #include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
@@ -200,6 +201,8 @@ static void fsync_over(struct fsync *fsync, int rc)
 		if (op)
 			files->loss = 0;
 	}
+	if (fsync->all)
+		unwritten_over(files);
 	abandon_free(fsync);
 	if (file)
 		file_put(file);
@@ -298,6 +301,8 @@ static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
 	fsync->sync.owner = fsync;
 	if (file)
 		file->users++;
+	if (fsync->all)
+		unwritten_wait(fs->files);
 	if (!file && scope == FSYNC_ONE)
 		fsync_written(&fsync->sync, 0);
 	else

@@ -755,6 +755,61 @@ static void busy_do(struct rig *rig, struct fs_op *op)
 	ck_assert_int_eq(op->rc, 0);
 }
 
+/* Lines that say how much is left, and when the first one came. */
+static struct {
+	struct rig *rig;
+	unsigned syncs, closes;
+	uint64_t first_ns;
+} said;
+
+static void hear_left(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)arg;
+	if (!said.syncs && strstr(line, "left to write"))
+		said.first_ns = sim_now_ns(said.rig->sim);
+	said.syncs += !!strstr(line, "sync or unmount waits");
+	said.closes += !!strstr(line, "being closed");
+}
+
+/* Who waits for long reads in the log for how much. */
+START_TEST(test_says_what_is_left)
+{
+	static const struct setting setting = {
+		.logical = 512, .physical = 4096, .memory = 64 << 20,
+		.mib = 400, .latency_ns = 400000000,
+	};
+	struct fs_op sync = { .type = FS_SYNCFS };
+	uint64_t ino, begin_ns;
+	struct rig rig;
+	unsigned i;
+
+	disk_open_setting(&rig, &setting, 1);
+	memset(&said, 0, sizeof(said));
+	said.rig = &rig;
+	msg_set_level(MSG_INFO);
+	msg_set_sink(hear_left, NULL);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", 0100644, &ino), 0);
+	ck_assert_int_eq(rig_do(&rig, &sync), 0);
+	ck_assert_uint_eq(said.syncs, 0);
+	for (i = 0; i < 128; i++) {
+		struct fs_op write = { .type = FS_WRITE, .ino = ino,
+				       .offset = (uint64_t)i << 16,
+				       .size = 1 << 16, .data = buffer };
+
+		busy_do(&rig, &write);
+	}
+	begin_ns = sim_now_ns(rig.sim);
+	ck_assert_int_eq(rig_do(&rig, &sync), 0);
+	ck_assert_uint_gt(sim_now_ns(rig.sim) - begin_ns, 1500000000);
+	ck_assert_uint_ge(said.syncs, 1);
+	ck_assert_uint_ge(said.first_ns - begin_ns, 1000000000);
+	ck_assert_uint_le(said.first_ns - begin_ns, 1500000000);
+	ck_assert_uint_eq(said.closes, 0);
+	msg_set_sink(NULL, NULL);
+	rig_close(&rig);
+}
+
 /* One record for each fsync of an append, and little besides. */
 START_TEST(test_append_and_fsync)
 {
@@ -1272,6 +1327,7 @@ int main(void)
 	tcase_add_loop_test(tcase, files_lie_where_their_directory_is, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
+	tcase_add_test(tcase, test_says_what_is_left);
 	tcase_add_test(tcase, test_read_between_logged);
 	tcase_add_test(tcase, test_mount_does_not_wait);
 	tcase_add_test(tcase, test_gaps_and_memory);

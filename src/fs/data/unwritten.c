@@ -1,0 +1,49 @@
+/*
+ * unwritten.c - see unwritten.h.
+ */
+#include "fs/data/unwritten.h"
+
+#include "base/msg.h"
+#include "fs/op/op.h"
+
+#define SAY_FIRST_NS 1000000000ull	/* for less nobody asks */
+#define SAY_NEXT_NS 10000000000ull
+
+void unwritten_wait(struct files *files)
+{
+	if (!files->unwritten.waiting++)
+		files->unwritten.say_ns = env_now_ns(files->fs->env) +
+					  SAY_FIRST_NS;
+}
+
+void unwritten_over(struct files *files)
+{
+	files->unwritten.waiting--;
+}
+
+uint64_t unwritten_run(const struct fs *fs, uint64_t now_ns)
+{
+	struct files *files = fs->files;
+	size_t blocks = files->dirty_count;
+	struct tree_stats tree;
+
+	if (!files->unwritten.waiting)
+		return UINT64_MAX;
+	if (now_ns < files->unwritten.say_ns)
+		return files->unwritten.say_ns;
+	files->unwritten.say_ns = now_ns + SAY_NEXT_NS;
+	tree_get_stats(fs->tree, &tree);
+	/* A sync leaves what is in the log where it is, and the tree too. */
+	if (fs->closing)
+		msg_info("%s: being closed, %.1f MiB of data and %.1f MiB of "
+			 "metadata are left to write", fs->disk->name,
+			 (double)(blocks + files->pinned_count) *
+			 TRAX_BLOCK_BYTES / (1 << 20),
+			 (double)tree.nodes_dirty * TRAX_NODE_BYTES /
+			 (1 << 20));
+	else
+		msg_info("%s: a sync or unmount waits, %.1f MiB of data are "
+			 "left to write", fs->disk->name,
+			 (double)blocks * TRAX_BLOCK_BYTES / (1 << 20));
+	return files->unwritten.say_ns;
+}
