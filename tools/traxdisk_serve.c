@@ -24,6 +24,11 @@
 
 #include "base/msg.h"
 
+/* Since Linux 6.2; headers for cross compilers may be older than that. */
+#ifndef FOPEN_PARALLEL_DIRECT_WRITES
+#define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
+#endif
+
 #define DISK_INO 2u
 #define STATS_INO 3u
 #define TIMEOUT 3600.0
