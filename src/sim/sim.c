@@ -83,11 +83,13 @@ static void request_assert(const struct sim *sim,
 		assert(!req->sectors && !req->iov_n);
 		return;
 	}
-	assert(req->sectors && req->sectors <= l->max_sectors);
+	assert(req->sectors && (req->op == DISK_DISCARD ||
+				req->sectors <= l->max_sectors));
 	assert(req->sector % unit == 0 && req->sectors % unit == 0);
 	assert(req->sector < l->sectors &&
 	       req->sectors <= l->sectors - req->sector);
-	assert(request_bytes(req) == (size_t)req->sectors * SECTOR_BYTES);
+	assert(req->op == DISK_DISCARD ? !req->iov_n : request_bytes(req) ==
+	       (size_t)req->sectors * SECTOR_BYTES);
 	for (unsigned i = 0; i < req->iov_n; i++)
 		assert(req->iov[i].iov_len % l->logical_bytes == 0);
 	list_for_each(pos, &sim->air)
@@ -152,6 +154,33 @@ static struct op *op_new(struct sim *sim, struct disk_request *req)
 	return op;
 }
 
+#define GARBAGE_BYTES 65536u
+
+/*
+ * What was given up may read as anything: it is overwritten with garbage, by a
+ * write like any other, which a power cut may lose, tear or keep.
+ */
+static struct op *discard_new(struct sim *sim, struct disk_request *req)
+{
+	static uint8_t garbage[GARBAGE_BYTES];
+	size_t left = (size_t)req->sectors * SECTOR_BYTES, part;
+	struct iovec iov[DISK_MAX_IOV];
+	struct op *op;
+
+	memset(garbage, 0xdb, sizeof(garbage));
+	req->op = DISK_WRITE;
+	req->iov = iov;
+	for (req->iov_n = 0; left; left -= part) {
+		assert(req->iov_n < DISK_MAX_IOV);
+		part = left < sizeof(garbage) ? left : sizeof(garbage);
+		iov[req->iov_n++] = (struct iovec){ garbage, part };
+	}
+	op = op_new(sim, req);
+	req->iov = NULL;
+	req->iov_n = 0;
+	return op;
+}
+
 static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
 {
 	if (req->op != DISK_WRITE || !sim->cut_at || --sim->cut_at)
@@ -197,7 +226,8 @@ static void sim_submit(struct disk *disk, struct disk_request *req)
 	request_assert(sim, req);
 	req->submit_ns = sim->now_ns;
 	sim->outstanding++;
-	op = op_new(sim, req);
+	op = req->op == DISK_DISCARD ? discard_new(sim, req) :
+				       op_new(sim, req);
 	if (op) {
 		list_add(&sim->air, &op->link);
 		op_send(sim, op);
@@ -516,6 +546,7 @@ static const struct disk_ops sim_ops = {
 	.submit = sim_submit,
 	.poll = sim_poll,
 	.event_fd = sim_event_fd,
+	.discards = true,
 	.close = sim_close,
 };
 

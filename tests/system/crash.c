@@ -5,7 +5,8 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--keep] [--lose] [--gaps] [--moves] [--drive NAME [--doubt N]]
+ *         [--keep] [--lose] [--gaps] [--moves] [--discard]
+ *         [--drive NAME [--doubt N]]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -19,6 +20,7 @@
  * of the log that nobody was told of are gone, as if never written, or cannot
  * be read and the mount accepts a loss.
  * --moves: whatever lies in a track with room is moved on and on.
+ * --discard: what is free is discarded all the while and reads as garbage then.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
  * disk is a drive of drives/ or random:SEED, and the file system believes to
  * know it, which is wrong in one of the ways of doubt.h with --doubt.  The seed
@@ -66,11 +68,12 @@
 #define PATIENCE_NS 61000000000u
 #define GAP_TURNS 60u
 #define MOVE_TURNS 200u
+#define TRIM_BYTES (4u << 20)
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas, keep, lose, gaps, moves;
+	bool cache, canary, replicas, keep, lose, gaps, moves, discard;
 	bool unreadable;	/* of what is lost, in this recovery */
 	const char *drive;	/* NULL: none */
 	unsigned kind;		/* enum doubt_kind */
@@ -603,6 +606,47 @@ static void run_moves(struct config *config, struct oracle *oracle,
 	moves_close(moves);
 }
 
+/* FITRIM of some of the disk, while the clients go on. */
+struct trimmer {
+	struct fs_op op;
+	uint64_t bytes;		/* discarded, in all */
+	bool busy;
+};
+
+static void trimmer_done(struct fs_op *op)
+{
+	struct trimmer *t = op->owner;
+
+	assert(!op->rc);
+	t->bytes += op->result;
+	t->busy = false;
+}
+
+static void run_discard(struct config *config, struct oracle *oracle,
+			struct fs *fs, struct world *world, uint64_t seed)
+{
+	struct trimmer t = { .busy = false };
+	uint64_t rng = seed;
+
+	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
+		if (!t.busy) {
+			t.busy = true;
+			t.op = (struct fs_op){
+				.type = FS_TRIM, .owner = &t,
+				.done = trimmer_done,
+				.offset = world_random(&rng) %
+					  (DISK_SECTORS * SECTOR_BYTES),
+				.size = 4096 + world_random(&rng) % TRIM_BYTES,
+			};
+			fs_submit(fs, &t.op);
+		}
+		oracle_run(oracle, fs, world, OPS_BETWEEN);
+	}
+	while (t.busy)
+		world_drive(world, fs);
+	printf("discarded: %lu KiB; ", (long)(t.bytes >> 10));
+}
+
 static void run_clients(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
@@ -624,6 +668,10 @@ static void run_clients(struct config *config, struct oracle *oracle,
 	}
 	if (config->moves) {
 		run_moves(config, oracle, fs, world, seed);
+		return;
+	}
+	if (config->discard) {
+		run_discard(config, oracle, fs, world, seed);
 		return;
 	}
 	if (!config->replicas) {
@@ -724,6 +772,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "lose", 0, NULL, 'L' },
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ "gaps", 0, NULL, 'g' },    { "moves", 0, NULL, 'm' },
+		{ "discard", 0, NULL, 'T' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -768,6 +817,9 @@ static void parse(int argc, char **argv, struct config *config)
 			break;
 		case 'm':
 			config->moves = true;
+			break;
+		case 'T':
+			config->discard = true;
 			break;
 		case 'd':
 			config->drive = optarg;

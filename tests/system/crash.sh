@@ -10,6 +10,9 @@ tests/system/crash --seed 31 --runs 2 --ops 350 --cuts 25 --cache --replicas
 tests/system/crash --seed 2 --runs 2 --ops 200 --cuts 50 --recuts 1 --cache --keep
 tests/system/crash --seed 51 --runs 2 --ops 350 --cuts 40 --recuts 1 --moves
 tests/system/crash --seed 61 --runs 2 --ops 350 --cuts 40 --cache --moves
+# What is free is discarded.
+tests/system/crash --seed 71 --runs 2 --ops 350 --cuts 40 --recuts 1 --discard
+tests/system/crash --seed 81 --runs 2 --ops 350 --cuts 40 --cache --discard
 # Records that nobody was told of are lost.
 tests/system/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
 # On a drive that is known, well or badly.
