@@ -6,8 +6,8 @@
  * revolution high above the seek curve, which is drawn below and above it.
  */
 #include <errno.h>
-#include <math.h>
 
+#include "tools/draw.h"
 #include "tools/plot.h"
 
 #define WIDTH 1080
@@ -15,90 +15,38 @@
 #define PANEL_W 440.0
 #define PANEL_H 250.0
 #define MARGIN 70.0
+#define TICKS_APART 90.0
+#define HEAD_ROOM 1.05		/* above the highest value */
 #define MOST_DOTS 1500u
 #define DOTS 1200u
 
-/* One panel of the picture: where it is, and the values at its edges. */
-struct panel {
-	FILE *f;
-	double left, top;
-	double x_max, y_max;
-	const char *color;
-};
-
-static double at_x(const struct panel *p, double x)
-{
-	return p->left + PANEL_W * x / p->x_max;
-}
-
-static double at_y(const struct panel *p, double y)
-{
-	return p->top + PANEL_H * (1 - y / p->y_max);
-}
-
-/* The least value that is four times a round number and not below v. */
-static double round_up(double v)
-{
-	static const double rounds[] = {
-		1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5
-	};
-	double unit = pow(10, floor(log10(v / 4)));
-
-	for (unsigned i = 0; i < sizeof(rounds) / sizeof(*rounds); i++)
-		if (4 * unit * rounds[i] >= v)
-			return 4 * unit * rounds[i];
-	return 40 * unit;
-}
-
-static void panel_begin(struct panel *p, unsigned number, const char *title,
-			const char *x_name, double x_scale, const char *y_name)
+static void panel_begin(struct draw_panel *p, unsigned number,
+			const char *title, const char *x_name, double x_scale,
+			const char *y_name)
 {
 	p->left = MARGIN + (number % 2) * (PANEL_W + 90);
 	p->top = 50 + (number / 2) * (PANEL_H + 100);
+	p->width = PANEL_W;
+	p->height = PANEL_H;
 	if (!(p->x_max > 0))
 		p->x_max = 1;
 	if (!(p->y_max > 0))
 		p->y_max = 1;
-	p->x_max = round_up(p->x_max);
-	p->y_max = round_up(p->y_max);
-	fprintf(p->f, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\""
-		"%.0f\" fill=\"none\" stroke=\"#888\"/>\n", p->left, p->top,
-		PANEL_W, PANEL_H);
-	fprintf(p->f, "<text x=\"%.0f\" y=\"%.0f\" font-weight=\"bold\">%s"
-		"</text>\n", p->left, p->top - 10, title);
-	for (int i = 0; i <= 4; i++) {
-		double x = p->x_max * i / 4, y = p->y_max * i / 4;
-
-		if (i > 0 && i < 4)
-			fprintf(p->f, "<path d=\"M%.1f %.1fh%.1fM%.1f %.1fv"
-				"%.1f\" stroke=\"#ddd\"/>\n", p->left,
-				at_y(p, y), PANEL_W, at_x(p, x), p->top,
-				PANEL_H);
-		fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle"
-			"\">%.5g</text>\n", at_x(p, x), p->top + PANEL_H + 16,
-			x * x_scale);
-		fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">"
-			"%.5g</text>\n", p->left - 6, at_y(p, y) + 4, y);
-	}
-	fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s"
-		"</text>\n", p->left + PANEL_W / 2, p->top + PANEL_H + 34,
-		x_name);
-	fprintf(p->f, "<text text-anchor=\"middle\" transform=\"translate("
-		"%.1f %.1f) rotate(-90)\">%s</text>\n", p->left - 46,
-		p->top + PANEL_H / 2, y_name);
+	p->y_max *= HEAD_ROOM;
+	draw_border(p, title);
+	draw_x_axis(p, &(struct draw_axis){ x_scale, "", x_name, TICKS_APART });
+	draw_y_axis(p, &(struct draw_axis){ 1, "", y_name, TICKS_APART / 2 });
 }
 
-static void panel_empty(const struct panel *p)
+static void panel_empty(const struct draw_panel *p)
 {
-	fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
-		"fill=\"#888\">not known</text>\n", p->left + PANEL_W / 2,
-		p->top + PANEL_H / 2);
+	draw_text(p->f, p->left + PANEL_W / 2, p->top + PANEL_H / 2, "middle",
+		  "#888", "not known");
 }
 
-static void dot(const struct panel *p, double x, double y)
+static void dot(const struct draw_panel *p, double x, double y)
 {
-	fprintf(p->f, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"1.2\" fill=\"%s\"/>"
-		"\n", at_x(p, x), at_y(p, y), p->color);
+	draw_dot(p, x, y, 1.2);
 }
 
 /* ---- The panels ---- */
@@ -110,7 +58,7 @@ static uint64_t step_of(const struct geom *geom)
 
 static void plot_sizes(FILE *f, const struct profile *profile)
 {
-	struct panel p = { .f = f, .color = "#1565c0" };
+	struct draw_panel p = { .f = f, .colour = "#1565c0" };
 	uint64_t step = step_of(profile->geom), i;
 	struct geom_track t;
 
@@ -133,7 +81,7 @@ static void plot_sizes(FILE *f, const struct profile *profile)
 
 static void plot_skews(FILE *f, const struct profile *profile)
 {
-	struct panel p = { .f = f, .color = "#6a1b9a", .y_max = 1 };
+	struct draw_panel p = { .f = f, .colour = "#6a1b9a", .y_max = 1 };
 	uint64_t step = step_of(profile->geom), i;
 	struct geom_track t, next;
 	double skew;
@@ -160,7 +108,7 @@ static void plot_skews(FILE *f, const struct profile *profile)
 static void plot_seek(FILE *f, const struct profile *profile)
 {
 	const struct service_mech *m = &profile->mech;
-	struct panel p = { .f = f, .color = "#2e7d32" };
+	struct draw_panel p = { .f = f, .colour = "#2e7d32" };
 	uint32_t i;
 
 	if (m->seek && m->seek_n) {
@@ -172,18 +120,18 @@ static void plot_seek(FILE *f, const struct profile *profile)
 		panel_empty(&p);
 		return;
 	}
-	fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" points=\"", p.color);
+	draw_curve(&p);
 	for (i = 0; i < m->seek_n; i++)
-		fprintf(f, "%.2f,%.2f ", at_x(&p, m->seek[i].cylinders),
-			at_y(&p, (double)m->seek[i].ns / 1e6));
-	fprintf(f, "\"/>\n");
+		draw_curve_to(&p, m->seek[i].cylinders,
+			      (double)m->seek[i].ns / 1e6);
+	draw_curve_end(&p);
 	for (i = 0; i < m->seek_n; i++)
 		dot(&p, m->seek[i].cylinders, (double)m->seek[i].ns / 1e6);
 }
 
 /* The seek curve, as far in sectors as cylinders are on the average; or what is
  * so much later. */
-static void plot_bounds(const struct panel *p, const struct profile *profile,
+static void plot_bounds(struct draw_panel p, const struct profile *profile,
 			double later_ms)
 {
 	const struct service_mech *m = &profile->mech;
@@ -193,15 +141,15 @@ static void plot_bounds(const struct panel *p, const struct profile *profile,
 
 	geom_track_at(profile->geom, geom_tracks(profile->geom) - 1, &last);
 	each = (double)profile->sectors / (last.cylinder + 1.0);
-	fprintf(p->f, "<polyline fill=\"none\" stroke=\"#444\" points=\"");
+	p.colour = "#444";
+	draw_curve(&p);
 	for (i = 0; i < m->seek_n; i++)
-		if (m->seek[i].cylinders * each <= p->x_max)
-			fprintf(p->f, "%.2f,%.2f ",
-				at_x(p, m->seek[i].cylinders * each),
-				at_y(p, (double)(m->seek[i].ns +
+		if (m->seek[i].cylinders * each <= p.x_max)
+			draw_curve_to(&p, m->seek[i].cylinders * each,
+				      (double)(m->seek[i].ns +
 					profile->read_overhead_ns) / 1e6 +
-					later_ms));
-	fprintf(p->f, "\"/>\n");
+				      later_ms);
+	draw_curve_end(&p);
 }
 
 /* A number that looks random, the same in every picture. */
@@ -215,7 +163,7 @@ static uint64_t scatter(uint64_t *state)
 static void plot_access(FILE *f, const struct profile *profile)
 {
 	struct service_mech m = profile->mech;
-	struct panel p = { .f = f, .color = "#c62828" };
+	struct draw_panel p = { .f = f, .colour = "#c62828" };
 	uint64_t state = 1;
 	bool known = m.period_ps && m.seek && m.seek_n;
 
@@ -230,8 +178,8 @@ static void plot_access(FILE *f, const struct profile *profile)
 		panel_empty(&p);
 		return;
 	}
-	plot_bounds(&p, profile, 0);
-	plot_bounds(&p, profile, (double)m.period_ps / 1e9);
+	plot_bounds(p, profile, 0);
+	plot_bounds(p, profile, (double)m.period_ps / 1e9);
 	for (unsigned i = 0; i < DOTS; i++) {
 		uint64_t from = scatter(&state) % profile->sectors;
 		uint64_t to = scatter(&state) % profile->sectors;
@@ -253,32 +201,25 @@ static void plot_access(FILE *f, const struct profile *profile)
 
 static void plot_title(FILE *f, const struct profile *profile)
 {
-	fprintf(f, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">", MARGIN);
-	for (const char *c = profile->model; *c; c++) {
-		if (*c == '<' || *c == '&')
-			fprintf(f, *c == '<' ? "&lt;" : "&amp;");
-		else
-			putc(*c, f);
-	}
-	fprintf(f, "%s%.2f GB", *profile->model ? ", " : "",
-		(double)profile->sectors * 512 / 1e9);
+	char text[256], turn[64] = "";
+
 	if (profile->mech.period_ps)
-		fprintf(f, ", %.4f ms a revolution",
-			(double)profile->mech.period_ps / 1e9);
-	fprintf(f, "</text>\n");
+		snprintf(turn, sizeof(turn), ", %.4f ms a revolution",
+			 (double)profile->mech.period_ps / 1e9);
+	snprintf(text, sizeof(text), "%.128s%s%.2f GB%s", profile->model,
+		 *profile->model ? ", " : "",
+		 (double)profile->sectors * 512 / 1e9, turn);
+	draw_text(f, MARGIN, 20, "start", "black", text);
 }
 
 int plot_write(const struct profile *profile, FILE *f)
 {
-	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-		"height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-		WIDTH, HEIGHT);
+	draw_begin(f, WIDTH, HEIGHT, 11);
 	plot_title(f, profile);
 	plot_sizes(f, profile);
 	plot_skews(f, profile);
 	plot_seek(f, profile);
 	plot_access(f, profile);
-	fprintf(f, "</svg>\n");
+	draw_end(f);
 	return ferror(f) ? -EIO : 0;
 }

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/draw.h"
 #include "tools/facts.h"
 #include "tools/progress.h"
 #include "tools/traxctl.h"
@@ -428,77 +428,36 @@ static unsigned panels_of(json_t *trace, struct panel *panels)
 	return 2;
 }
 
-/* Ticks of an axis: 1, 2 or 5 times a power of ten apart, about `n` of them. */
-static double tick_step(double range, unsigned n)
+static void draw_heat(FILE *f, json_t *trace, const struct panel *panel,
+		      double bytes)
 {
-	static const double steps[] = { 1, 2, 5, 10 };
-	double power = pow(10, floor(log10(range / n)));
-	size_t i = 0;
-
-	while (i < 3 && steps[i] * power < range / n)
-		i++;
-	return steps[i] * power;
-}
-
-/* Seconds below a panel. */
-static void draw_times(FILE *f, const struct panel *panel, double seconds)
-{
-	double step = tick_step(seconds, panel->width / 120), t;
-
-	for (t = 0; t <= seconds; t += step) {
-		double x = panel->left + panel->width * t / seconds;
-
-		fprintf(f, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" "
-			"y2=\"%d\" stroke=\"black\"/><text x=\"%.1f\" "
-			"y=\"%d\" text-anchor=\"middle\">%g s</text>\n", x, x,
-			20 + HEIGHT, 26 + HEIGHT, x, HEIGHT + 42, t);
-	}
-}
-
-/* Places on the disk, left of all panels, with lines through them. */
-static void draw_places(FILE *f, double sectors)
-{
-	double all = sectors * 512, step, at;
-	double unit = all >= 4e12 ? 1e12 : all >= 4e9 ? 1e9 : 1e6;
-
-	step = tick_step(all / unit, 6);
-	for (at = 0; at <= all / unit; at += step) {
-		double y = 20 + HEIGHT * (1 - at * unit / all);
-
-		fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
-			"y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" "
-			"y=\"%.1f\" text-anchor=\"end\">%g %s</text>\n", LEFT,
-			LEFT + WIDTH, y, y, LEFT - 6, y + 5, at,
-			unit == 1e12 ? "TB" : unit == 1e9 ? "GB" : "MB");
-	}
-}
-
-static void draw_panel(FILE *f, json_t *trace, const struct panel *panel,
-		       double sectors)
-{
+	double unit = bytes >= 4e12 ? 1e12 : bytes >= 4e9 ? 1e9 : 1e6;
 	double first = at(json_array_get(trace, panel->begin), 0);
-	double last = first;
+	struct draw_panel p = {
+		.f = f, .left = panel->left, .top = 24,
+		.width = panel->width, .height = HEIGHT, .y_max = bytes,
+	};
 	json_t *point;
 	size_t i;
 
 	for (i = panel->begin; i < panel->end; i++) {
 		point = json_array_get(trace, i);
-		last = at(point, 0) > last ? at(point, 0) : last;
+		if (at(point, 0) - first > p.x_max)
+			p.x_max = at(point, 0) - first;
 	}
-	fprintf(f, "<rect x=\"%d\" y=\"20\" width=\"%d\" height=\"%d\" "
-		"fill=\"none\" stroke=\"black\"/>\n"
-		"<text x=\"%d\" y=\"14\">%s</text>\n", panel->left,
-		panel->width, HEIGHT, panel->left, panel->name);
-	if (last > first)
-		draw_times(f, panel, (last - first) / 1000);
+	draw_border(&p, panel->name);
+	if (p.x_max > 0)
+		draw_x_axis(&p, &(struct draw_axis){ 1e-3, " s", NULL, 120 });
+	else
+		p.x_max = 1;
+	if (panel->left == LEFT)
+		draw_y_axis(&p, &(struct draw_axis){ 1 / unit,
+			unit == 1e12 ? " TB" : unit == 1e9 ? " GB" : " MB",
+			NULL, HEIGHT / 6 });
 	for (i = panel->begin; i < panel->end; i++) {
 		point = json_array_get(trace, i);
-		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\" "
-			"fill=\"%s\"/>\n", panel->left + panel->width *
-				(at(point, 0) - first) /
-				(last > first ? last - first : 1),
-			20 + HEIGHT * (1 - at(point, 1) / sectors),
-			kinds[kind_of(point)].colour);
+		p.colour = kinds[kind_of(point)].colour;
+		draw_dot(&p, at(point, 0) - first, at(point, 1) * 512, 1.5);
 	}
 }
 
@@ -509,21 +468,13 @@ void heat_svg(FILE *f, json_t *heat)
 	struct panel panels[2];
 	unsigned i, n = sectors > 0 ? panels_of(trace, panels) : 0;
 
-	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" "
-		"viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
-		"font-family=\"sans-serif\" font-size=\"14\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-		LEFT + WIDTH + 20, HEIGHT + 80, LEFT + WIDTH + 20,
-		HEIGHT + 80);
-	if (n)
-		draw_places(f, sectors);
+	draw_begin(f, LEFT + WIDTH + 20, HEIGHT + 84, 14);
 	for (i = 0; i < n; i++)
-		draw_panel(f, trace, &panels[i], sectors);
+		draw_heat(f, trace, &panels[i], sectors * 512);
 	for (i = 0; i < KINDS; i++)
-		fprintf(f, "<text x=\"%u\" y=\"%d\" fill=\"%s\">%s</text>\n",
-			LEFT + i * 180, HEIGHT + 68, kinds[i].colour,
-			kinds[i].name);
-	fprintf(f, "</svg>\n");
+		draw_text(f, LEFT + i * 180, HEIGHT + 72, "start",
+			  kinds[i].colour, kinds[i].name);
+	draw_end(f);
 }
 
 static int draw(const struct arguments *a, json_t *heat)

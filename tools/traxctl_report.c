@@ -88,12 +88,14 @@ static void put_facts(const struct html *h)
 {
 	const struct sample *s = &h->now;
 	struct statvfs st = { .f_frsize = 0 };
+	char *full = realpath(h->a->path, NULL);
 	double unit;
 
 	statvfs(h->a->path, &st);
 	unit = (double)st.f_frsize;
 	fputs("<table>\n", h->f);
-	row(h, "mounted on", "%s", h->a->path);
+	row(h, "mounted on", "%s", full ? full : h->a->path);
+	free(full);
 	row(h, "drive", "%s", fact_string(s->model, "profile.model"));
 	row(h, "space", "%s of %s free",
 	    size_text(unit * (double)st.f_bavail).s,
