@@ -200,6 +200,13 @@ static int show_or_set(const struct arguments *a,
 			kind->name, kind->name);
 		return EXIT_WRONG_USE;
 	}
+	/* Other file systems' tools have them the other way round. */
+	if (new && stat(path, &st) && errno == ENOENT && !stat(new, &st)) {
+		fprintf(stderr, "traxctl: %s: no such path; the new %s comes "
+			"first: traxctl %s NEW PATH\n", path, kind->name,
+			kind->name);
+		return EXIT_WRONG_USE;
+	}
 	if (new && !kind->set(&op, new)) {
 		fprintf(stderr, "traxctl: %s: %s\n", new, kind->wrong);
 		return EXIT_WRONG_USE;

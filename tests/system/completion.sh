@@ -26,6 +26,14 @@ for program in traxfs mkfs.traxfs chkfs.traxfs traxctl traxdisk traxtract \
 		complete_word $program "$option" | grep -qx -- "$option" ||
 			fail "$program $option"
 	done
+	command -v fish >/dev/null || continue
+	# shellcheck disable=SC2016
+	fish -c "source '$top_srcdir/etc/traxfs.fish'"'
+		for option in $argv[2..]
+			complete -C "$argv[1] $option" | string match -q -- "$option*"
+			or echo "$argv[1] $option"
+		end' $program $("$program" --usage | grep -oE -- '--[a-z-]+') |
+		grep . && fail "fish does not complete these"
 done
 for command in status top report label uuid grow scrub metrics errors sync; do
 	complete_word traxctl $command | grep -qx $command ||

@@ -72,6 +72,8 @@ label() {
 	"$calls" label "$mnt" "$(head -c 64 /dev/zero | tr '\0' x)" \
 		2>/dev/null && fail "64 bytes of label"
 	[ "$("$tools/traxctl" label "$mnt")" = "größer" ] || fail "traxctl label"
+	"$tools/traxctl" label "$mnt" other 2>&1 | grep -q "comes first" ||
+		fail "the order of label is not said"
 	"$tools/traxctl" label online "$mnt" || fail "traxctl label online"
 	expect online label "$mnt"
 	umount "$mnt" || fail umount
