@@ -16,6 +16,7 @@
 #include "bench/layout.h"
 #include "bench/sched.h"
 #include "bench/work.h"
+#include "tools/bare_fuse.h"
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
@@ -268,7 +269,7 @@ static const struct argp ram_argp = {
 
 static int command_ram(int argc, char **argv)
 {
-	struct ram_options options = { 0 };
+	struct ram_options options = { .mount_bare = bare_fuse_mount };
 
 	argp_parse(&ram_argp, argc, argv, 0, NULL, &options);
 	if (geteuid() != 0) {

@@ -3,7 +3,8 @@
  *
  * The steps go over one set of files, in the order of the table; all of them
  * are done in each round, only those listed are shown.  A cold step begins with
- * a new mount and empty caches.
+ * a new mount and empty caches; the bare server keeps its mount, as its files
+ * would be gone with it.
  */
 #include "bench/ram.h"
 
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -28,6 +30,8 @@
 #define DATA_CALL_BYTES (1u << 20)
 #define CACHED_PASSES 4u
 #define FILES 20000u
+#define UNPACKED 5000u
+#define UNPACKED_BYTES 6000u	/* a source file's usual size */
 #define APPENDS 2000u
 #define APPEND_BYTES 4096u
 #define MAX_ROUNDS 16u
@@ -198,6 +202,37 @@ static int unlink_run(const char *dir, unsigned percent)
 	return each_file(dir, percent, unlink_one);
 }
 
+/* ---- What tar(1) does when it unpacks small files ---- */
+
+static int unpack_one(const char *path)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+					   { .tv_sec = 1 } };
+	int fd = open(path, O_CREAT | O_WRONLY | O_EXCL, 0600);
+	bool done;
+
+	if (fd < 0)
+		return -1;
+	done = write(fd, data_buf, UNPACKED_BYTES) == UNPACKED_BYTES &&
+	       !futimens(fd, times) && !fchown(fd, 0, 0) && !fchmod(fd, 0644);
+	return close(fd) || !done ? -1 : 0;
+}
+
+static int unpack_run(const char *dir, unsigned percent)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/tree", dir);
+	if (mkdir(path, 0755))
+		return failed(path);
+	for (unsigned i = 0; i < part(UNPACKED, percent); i++) {
+		snprintf(path, sizeof(path), "%s/tree/f%u", dir, i);
+		if (unpack_one(path))
+			return failed(path);
+	}
+	return 0;
+}
+
 /* ---- Append and fsync ---- */
 
 static int append_run(const char *dir, unsigned percent)
@@ -218,18 +253,20 @@ static int append_run(const char *dir, unsigned percent)
 }
 
 static const struct step steps[] = {
-	{ "write", "buffered write of 512 MiB and fsync", 0.45, false,
+	{ "write", "buffered write of 512 MiB and fsync", 0.6, false,
 	  write_run },
-	{ "read", "read it, nothing cached", 0.6, true, read_run },
+	{ "read", "read it, nothing cached", 0.8, true, read_run },
 	{ "cached", "read it again, 4 times", 0.9, false, cached_run },
-	{ "create", "20,000 empty files", 0.15, false, create_run },
-	{ "stat", "stat them in another order, nothing cached", 0.2, true,
+	{ "create", "20,000 empty files", 0.5, false, create_run },
+	{ "stat", "stat them in another order, nothing cached", 0.6, true,
 	  stat_run },
 	{ "ls", "list them with attributes, nothing cached", 0.6, true,
 	  ls_run },
-	{ "rename", "rename them", 0.2, false, rename_run },
-	{ "unlink", "unlink them", 0.2, false, unlink_run },
-	{ "append", "2,000 x (append 4 KiB + fsync)", 0.9, false,
+	{ "rename", "rename them", 0.5, false, rename_run },
+	{ "unlink", "unlink them", 0.5, false, unlink_run },
+	{ "unpack", "5,000 files of 6,000 bytes, as tar does it", 0.5, false,
+	  unpack_run },
+	{ "append", "2,000 x (append 4 KiB + fsync)", 1.2, false,
 	  append_run },
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -237,27 +274,32 @@ static const struct step steps[] = {
 /* ---- Rounds ---- */
 
 struct ram_system {
-	const char *name, *mkfs, *mount;
+	const char *name, *mkfs, *mount;	/* no mount: the bare server */
 };
+#define BARE { "bare", ": '%s'", NULL }
 
-/* The second one is compared with the first. */
+/* The second one is compared with the first; the third is the bare server. */
 static const struct ram_system with_ext4[] = {
 	{ "traxfs", "mkfs.traxfs -f --measure=0 '%s' >/dev/null",
 	  "traxfs '%s' '%s'" },
 	{ "ext4", "mkfs.ext4 -q -F '%s'", "mount -t ext4 '%s' '%s'" },
+	BARE,
 };
 static const struct ram_system with_other[] = {
 	{ "traxfs", "mkfs.traxfs -f --measure=0 '%s' >/dev/null",
 	  "traxfs '%s' '%s'" },
 	{ "other", "\"$OTHER\"/mkfs.traxfs -f --measure=0 '%s' >/dev/null",
 	  "\"$OTHER\"/traxfs '%s' '%s'" },
+	BARE,
 };
-#define SYSTEMS 2u
+#define SYSTEMS 3u
 
 struct ram {
 	const struct ram_system *systems;
 	char dir[PATH_MAX], mnt[PATH_MAX + 8], loop[64];
 	struct guard guard;
+	int (*mount_bare)(const char *device, const char *mnt, pid_t *pid);
+	pid_t bare;		/* the bare server while it is mounted, or 0 */
 	unsigned rounds, percent;
 	double seconds[SYSTEMS][STEPS][MAX_ROUNDS];
 };
@@ -270,6 +312,35 @@ static int ram_command(const struct ram *ram, const char *format)
 	return shell_run("%s", command);
 }
 
+static int ram_mount(struct ram *ram, unsigned s)
+{
+	if (ram->systems[s].mount)
+		return ram_command(ram, ram->systems[s].mount);
+	return ram->mount_bare(ram->loop, ram->mnt, &ram->bare);
+}
+
+static int ram_unmount(struct ram *ram)
+{
+	int rc = shell_unmount(ram->mnt);
+
+	if (ram->bare > 0)
+		waitpid(ram->bare, NULL, 0);
+	ram->bare = 0;
+	return rc;
+}
+
+static int ram_cool(struct ram *ram, unsigned s)
+{
+	int rc;
+
+	if (!ram->systems[s].mount)
+		return shell_drop_caches();
+	rc = ram_unmount(ram);
+	if (!rc)
+		rc = shell_drop_caches();
+	return rc ? rc : ram_mount(ram, s);
+}
+
 static int ram_round(struct ram *ram, unsigned s, unsigned round)
 {
 	struct env *env = env_real();
@@ -277,23 +348,18 @@ static int ram_round(struct ram *ram, unsigned s, unsigned round)
 	int rc = ram_command(ram, ram->systems[s].mkfs);
 
 	if (!rc)
-		rc = ram_command(ram, ram->systems[s].mount);
+		rc = ram_mount(ram, s);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; !rc && i < STEPS; i++) {
-		if (steps[i].cold) {
-			rc = shell_unmount(ram->mnt);
-			if (!rc)
-				rc = shell_drop_caches();
-			if (!rc)
-				rc = ram_command(ram, ram->systems[s].mount);
-		}
+		if (steps[i].cold)
+			rc = ram_cool(ram, s);
 		start = env_now_ns(env);
 		if (!rc)
 			rc = steps[i].run(ram->mnt, ram->percent);
 		ram->seconds[s][i][round] = (env_now_ns(env) - start) / 1e9;
 	}
-	shell_unmount(ram->mnt);
+	ram_unmount(ram);
 	return rc;
 }
 
@@ -324,18 +390,23 @@ static bool is_listed(const char *list, const char *name)
 	return !list;
 }
 
+/* `bare` is the price of FUSE: what the same requests take when nothing is done
+ * with them. */
 static void report(struct ram *ram, const char *work)
 {
-	printf("%-8s %8s_s %8s_s %7s %7s\n", "work", ram->systems[0].name,
-	       ram->systems[1].name, "ratio", "wanted");
+	printf("%-8s %8s_s %8s_s %8s_s %7s %7s %9s\n", "work",
+	       ram->systems[0].name, ram->systems[1].name,
+	       ram->systems[2].name, "ratio", "wanted", "bare/ours");
 	for (unsigned i = 0; i < STEPS; i++) {
 		double ours = median(ram->seconds[0][i], ram->rounds);
 		double theirs = median(ram->seconds[1][i], ram->rounds);
+		double bare = median(ram->seconds[2][i], ram->rounds);
 
 		if (is_listed(work, steps[i].name))
-			printf("%-8s %10.4f %10.4f %7.2f %7.2f  %s\n",
-			       steps[i].name, ours, theirs, theirs / ours,
-			       steps[i].wanted, steps[i].about);
+			printf("%-8s %10.4f %10.4f %10.4f %7.2f %7.2f %9.2f"
+			       "  %s\n", steps[i].name, ours, theirs, bare,
+			       theirs / ours, steps[i].wanted, bare / ours,
+			       steps[i].about);
 	}
 }
 
@@ -359,6 +430,7 @@ int ram_run(const struct ram_options *options)
 
 	if (!ram)
 		return -ENOMEM;
+	ram->mount_bare = options->mount_bare;
 	ram->systems = options->other ? with_other : with_ext4;
 	ram->rounds = options->rounds ? options->rounds : 3;
 	if (ram->rounds > MAX_ROUNDS)

@@ -1,11 +1,13 @@
 /*
  * ram.h - traxfs beside ext4 where no disk is in the way: a loop device over a
- * file in memory.  What is measured is the way through FUSE and the daemon.
+ * file in memory.  What is measured is the way through FUSE and the daemon; a
+ * FUSE server that does nothing tells which part FUSE has in it.
  */
 #ifndef TRAX_BENCH_RAM_H
 #define TRAX_BENCH_RAM_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct ram_options {
 	const char *image_dir;	/* folder of the image, in memory; NULL:
@@ -14,6 +16,10 @@ struct ram_options {
 	bool other;		/* compare with the programs in the folder
 				 * $OTHER, not with ext4 */
 	unsigned rounds;	/* alternating rounds; 0: 3 */
+	/* Mounts a FUSE server that does nothing, a child, as the file system
+	 * of a device.  The child ends with the mount; 0 or a negative errno,
+	 * reported. */
+	int (*mount_bare)(const char *device, const char *mnt, pid_t *pid);
 	unsigned percent;	/* per cent of the usual sizes and counts; 0:
 				 * 100 */
 };
