@@ -2,8 +2,8 @@
  * gap.h - what lies between two tracks that are known.
  *
  * For the few places that a walk could make nothing of: short tracks where
- * zones end, scratches, boundaries without a leap.  Every angle is read several
- * times here, so that much smaller leaps can be told from none.  Units and
+ * zones end, scratches, boundaries without a skew.  Every angle is read several
+ * times here, so that much smaller skews can be told from none.  Units and
  * angles as in reader.h.
  */
 #ifndef TRAX_TRACK_GAP_H
@@ -13,16 +13,11 @@
 #include "extract/track/store.h"
 
 #define GAP_TRACKS 128u
-#define GAP_STEPS 16u
 
 struct gap {
 	uint64_t first, end;	/* units: tracks begin at both */
 	/* The tracks around it; size 0: the disk begins or ends there. */
 	struct store_track before, behind;
-	/* By how much tracks in the neighbourhood begin later than those
-	 * before them. */
-	double step[GAP_STEPS];
-	unsigned steps;
 };
 
 struct gap_track {

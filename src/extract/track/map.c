@@ -321,7 +321,6 @@ static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
 	uint64_t at;
 	int err, unknown = 0;
 
-	m->prove.brief = !is_dense(m);
 	err = prove_tracks(&m->prove, from, end, true);
 	err = err ? err : forget_refuted(m, false);
 	if (err >= 0)
@@ -523,32 +522,6 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 	return err;
 }
 
-/* Nor are tracks that are larger than those around, and single ones where gaps
- * were closed are looked at as closely. */
-static int doubt_single(struct map *m, uint64_t first, uint64_t end)
-{
-	enum reader_purpose was;
-	struct store_track t;
-	bool holds;
-	int err = 0;
-
-	was = reader_set_purpose(&m->reader, READER_PROOF);
-	for (size_t i = 0; i < m->store.n && !err; i++) {
-		const struct piece p = m->store.pieces[i];
-
-		holds = !seam_is_grown(&m->store, i);
-		if (holds && p.first >= first && p.first < end &&
-		    seam_is_between(&m->store, i) && !out_of_time(m)) {
-			store_track(&m->store, &p, 0, &t);
-			err = seam_holds(&m->reader, &t, true, &holds);
-		}
-		if (!err && !holds)
-			err = store_unknown(&m->store, p.first, p.units);
-	}
-	reader_set_purpose(&m->reader, was);
-	return err;
-}
-
 /* What has been left open behind the frontier too often is unknown. */
 static int close_hole(struct map *m, uint64_t at)
 {
@@ -641,8 +614,6 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	m->spent_ns += now_ns - began_ns;
 	if (!err)
 		err = map_gaps_close(m, from, end);
-	if (!err)
-		err = doubt_single(m, first, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - now_ns;
 	return err;
 }

@@ -1,9 +1,8 @@
 /*
  * map_gaps.c - what a map does not know between tracks that it knows.
  *
- * A gap is handed to gap_close with what is known around it: the tracks on
- * both sides, once they are certain, and the steps of angle by which tracks
- * follow each other there.
+ * A gap is handed to gap_close with the tracks on both sides, once they are
+ * certain.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,7 +10,6 @@
 
 #include "extract/track/gap.h"
 #include "extract/track/map_state.h"
-#include "extract/track/seam.h"
 
 /* Tracks of a gap that is closed as such; longer ones are walked over. */
 #define GAP_MOST 24u
@@ -26,16 +24,6 @@
  * beside a gap. */
 #define ROW_LEAST 3u
 #define WIDER_MOST 3u
-/* Pieces on both sides that say how tracks follow each other; revolutions that
- * count as the same. */
-#define PIECES_NEAR 20u
-#define STEP_SAME 0.003
-/* Tracks of less than this are no measure of how others follow them. */
-#define STEP_SPAN 0.98
-/* Of two parts of a track one is not more than half, about; no scratch takes so
- * much, nor do spares. */
-#define PART_OF_TRACK 0.52
-#define PARTS_MOST 2u
 /* In standard deviations of a read, what a turn may be wrong by. */
 #define TURN_NOISE 3.0
 
@@ -77,64 +65,6 @@ bool map_gaps_next(const struct map *m, uint64_t from, struct gap *gap)
 uint64_t map_gaps_most(const struct map *m)
 {
 	return (uint64_t)GAP_MOST * m->largest;
-}
-
-/* Steps that were seen once. */
-struct steps {
-	double v[GAP_STEPS];
-	unsigned n;
-};
-
-static bool is_among(const double *step, unsigned n, double by)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (fabs(phase_wrap(step[i] - by)) < STEP_SAME)
-			return true;
-	}
-	return false;
-}
-
-/* `sure`, or seen again. */
-static void gap_step(struct gap *gap, struct steps *once, double by, bool sure)
-{
-	if (is_among(gap->step, gap->steps, by))
-		return;
-	if (sure || is_among(once->v, once->n, by)) {
-		if (gap->steps < GAP_STEPS)
-			gap->step[gap->steps++] = phase_part(by);
-	} else if (once->n < GAP_STEPS) {
-		once->v[once->n++] = phase_part(by);
-	}
-}
-
-/* By how much its tracks, and the one behind it, are later than others. */
-static void gap_steps_of(const struct map *m, struct gap *gap,
-			 struct steps *once, size_t i)
-{
-	const struct piece *p = &m->store.pieces[i], *q = p + 1;
-	double last = p->start + (p->tracks - 1) * p->step;
-
-	if (!p->tracks)
-		return;
-	if (p->tracks > 1)
-		gap_step(gap, once, p->step, true);
-	if (i + 1 < m->store.n && q->tracks &&
-	    q->first == p->first + p->units)
-		gap_step(gap, once, q->start - last, p->span > STEP_SPAN);
-}
-
-static void gap_steps(const struct map *m, struct gap *gap)
-{
-	size_t left = store_find(&m->store, gap->first);
-	size_t right = store_find(&m->store, gap->end);
-	struct steps once = { .n = 0 };
-
-	for (size_t n = 0; n < PIECES_NEAR; n++) {
-		if (n < left)
-			gap_steps_of(m, gap, &once, left - 1 - n);
-		if (right + n < m->store.n)
-			gap_steps_of(m, gap, &once, right + n);
-	}
 }
 
 /* Has a track more units than there are on a turn?  Some are another's then,
@@ -254,24 +184,6 @@ static int list_gaps(const struct map *m, uint64_t from, uint64_t end,
 	return 0;
 }
 
-/* Parts of tracks are found where zones meet, one on each side.  Others are
- * slips that were taken for ends, and what was found with them is not believed
- * either. */
-static void doubt_parts(const struct map *m, const struct gap *gap,
-			struct gap_track *v, unsigned n)
-{
-	unsigned parts = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		parts += v[i].known && v[i].track.size * v[i].track.pitch <
-					       PART_OF_TRACK;
-	if (!parts || (parts <= PARTS_MOST &&
-		       seam_may_be(&m->store, gap->first, gap->end)))
-		return;
-	for (unsigned i = 0; i < n; i++)
-		v[i].known = false;
-}
-
 static int close_gap(struct map *m, struct gap *gap)
 {
 	struct gap_track v[GAP_TRACKS];
@@ -282,12 +194,8 @@ static int close_gap(struct map *m, struct gap *gap)
 		err = widen(m, gap);
 	if (err)
 		return err;
-	gap_steps(m, gap);
 	err = gap_close(&m->reader, gap, v, &n);
-	if (err)
-		return err;
-	doubt_parts(m, gap, v, n);
-	return put_gap(m, v, n);
+	return err ? err : put_gap(m, v, n);
 }
 
 /* When no more time is to be spent on gaps. */

@@ -37,16 +37,4 @@ bool seam_next(struct seam *seam, struct store_track *track);
 int seam_holds(struct reader *reader, const struct store_track *track,
 	       bool closely, bool *holds);
 
-/* May zones meet in [first, end)?  Not where the largest tracks before it are
- * as large as the largest behind it: all sizes change where they do. */
-bool seam_may_be(const struct store *store, uint64_t first, uint64_t end);
-
-/* Is a track the only one of a piece, nearly whole, between long rows of two
- * other sizes?  It may be parts of two. */
-bool seam_is_between(const struct store *store, size_t piece);
-
-/* Is the only track of a piece larger than those of the long rows before it and
- * behind it?  No track grows: it is parts of two. */
-bool seam_is_grown(const struct store *store, size_t piece);
-
 #endif

@@ -72,9 +72,10 @@ static double sigma_of(const struct reader *r, unsigned n)
 	return fmax(SIGMA * r->noise / sqrt(n), SIGMA_LEAST);
 }
 
-double segment_tolerance(const struct reader *reader)
+/* Angles can be told apart from so many revolutions on. */
+static double tolerance_of(const struct reader *r)
 {
-	return ON_AT_LAST * sigma_of(reader, READS_MOST);
+	return ON_AT_LAST * sigma_of(r, READS_MOST);
 }
 
 static void fit(struct trace *t)
@@ -343,7 +344,7 @@ static void trace_of(struct trace *t, struct reader *r, uint64_t first,
 		.r = r, .first = first, .limit = first + units,
 		.guess = pitch, .off = PITCH_OFF,
 		.sigma = sigma_of(r, READS),
-		.tolerance = segment_tolerance(r),
+		.tolerance = tolerance_of(r),
 	};
 }
 
@@ -411,7 +412,7 @@ int segment_holds(struct reader *reader, const struct segment *segment,
 		  double most, bool *good)
 {
 	uint64_t n = segment->units < HOLDS ? segment->units : HOLDS, unit;
-	double slack = most * segment_tolerance(reader), off, at;
+	double slack = most * tolerance_of(reader), off, at;
 	unsigned strays = 0;
 	struct trace t;
 	int err = 0;

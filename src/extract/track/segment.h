@@ -18,9 +18,6 @@ struct segment {
 	bool soft;		/* it may go on behind its end, nearly */
 };
 
-/* Angles can be told apart from so many revolutions on. */
-double segment_tolerance(const struct reader *reader);
-
 /*
  * From segment->first to the next leap or to `limit`.  `pitch`: that of the
  * units there, give or take a share `off` of it.  *found: the end is certain.
