@@ -38,15 +38,10 @@
  * looked at. */
 #define AMONG 1u
 #define SPREAD 2u
-/* Tracks of a round of unequal ones at most; looks at a claim at most. */
-#define ROUND_MOST 64u
+/* Looks at a claim at most. */
 #define LOOKS 12u
 /* How much more often wrong than right. */
 #define REFUTED 3u
-#define REFUTED_HALF 2u
-/* Where larger tracks are looked for, and by how much they may be so. */
-#define NEAR_PIECES 16u
-#define LARGER_MOST 1.03
 
 static int grow(void *array, size_t *room, size_t n, size_t each)
 {
@@ -152,49 +147,14 @@ static bool alone_on(const struct prove *p, size_t i, int step)
 	return false;
 }
 
-/* Is there one of the same size, between the same, so many tracks away? */
-static bool comes_again(const struct prove *p, size_t i, size_t round)
-{
-	unsigned times = 0;
-
-	for (unsigned side = 0; side < 4; side++) {
-		size_t far = (side / 2 + 1) * round;
-		size_t k = side % 2 ? i + far : i - far;
-
-		if (side % 2 ? k + 1 >= p->n : i < far + 1)
-			continue;
-		times += p->claim[k].state != PROVE_FAILS &&
-			 p->claim[k].size == p->claim[i].size &&
-			 p->claim[k - 1].size == p->claim[i - 1].size &&
-			 p->claim[k + 1].size == p->claim[i + 1].size;
-	}
-	return times > 1;
-}
-
-/* Where heads have tracks of different sizes, cylinders come again. */
-static bool in_rounds(const struct prove *p, size_t i)
-{
-	const struct prove_claim *c = &p->claim[i];
-
-	if (!i || i + 1 >= p->n || c->size != c->nominal ||
-	    c[-1].size == c->size || c[1].size == c->size)
-		return false;
-	for (size_t round = 2; round <= ROUND_MOST; round++) {
-		if (comes_again(p, i, round))
-			return true;
-	}
-	return false;
-}
-
 /* Tracks that are not among others of their size are looked at between their
  * ends as well, and more often.  Of the others none could end elsewhere without
- * another being longer than all: one like it on both sides is enough, or one
- * and its neighbours a round away, for what the walk has measured itself, and
- * may have read wrong, is beside a change. */
+ * another being longer than all: one like it on both sides is enough, for what
+ * the walk has measured itself, and may have read wrong, is beside a change. */
 static bool is_alone(const struct prove *p, size_t i)
 {
 	return p->claim[i].size != p->claim[i].nominal ||
-	       ((alone_on(p, i, -1) || alone_on(p, i, 1)) && !in_rounds(p, i));
+	       alone_on(p, i, -1) || alone_on(p, i, 1);
 }
 
 /* Has enough been seen of a spot?  What is late is late by just the leap that
@@ -209,8 +169,7 @@ static bool is_settled(const struct prove_trial *t, unsigned spot)
 
 static bool is_refuted(const struct prove_trial *t, unsigned spot)
 {
-	return t->wrong[spot] >= t->right[spot] +
-				 (t->half ? REFUTED_HALF : REFUTED);
+	return t->wrong[spot] >= t->right[spot] + REFUTED;
 }
 
 /* The end of the disk has nothing before it and nothing behind. */
@@ -246,8 +205,7 @@ static int list_claim(struct prove *p, size_t i, bool on)
 		if (!is_there(p, &p->claim[i], k) || !t->need[k])
 			continue;
 		t->at[k] = p->spots.n;
-		if (on && (k == PROVE_BEFORE ||
-			   (k == PROVE_FIRST && !t[-1].half)))
+		if (on && (k == PROVE_BEFORE || k == PROVE_FIRST))
 			t->at[k] = t[-1].at[k == PROVE_FIRST ? PROVE_BEHIND :
 							       PROVE_LAST];
 		else
@@ -342,23 +300,8 @@ static double leap_behind(const struct prove *p, size_t i)
 								  NAN;
 }
 
-/* What is before the ends of one in a row: is it where it was foretold? */
-static void weigh_half(const struct prove *p, size_t i, struct prove_trial *t)
-{
-	static const unsigned spot[] = { PROVE_BEFORE, PROVE_LAST };
-
-	for (unsigned n = 0; n < 2; n++) {
-		unsigned k = spot[n];
-
-		if (is_new(p, t, k))
-			note(t, k, fabs(prove_off(t->turn[k],
-						  angle_of(p, i, k))) <=
-				   p->reader->tolerance);
-	}
-}
-
-/* All of one that is looked at from both sides. */
-static void weigh_whole(const struct prove *p, size_t i, struct prove_trial *t)
+/* What was seen of all spots of the claim at i. */
+static void weigh_all(const struct prove *p, size_t i, struct prove_trial *t)
 {
 	const struct prove_claim *c = &p->claim[i];
 	double start = frame(c, t);
@@ -381,10 +324,7 @@ static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
 		if (t->at[k] < p->spots.n)
 			t->turn[k] = p->spots.v[t->at[k]].turn;
 	}
-	if (t->half)
-		weigh_half(p, i, t);
-	else
-		weigh_whole(p, i, t);
+	weigh_all(p, i, t);
 	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
 		if (t->at[k] < p->spots.n)
 			t->looks[k] = p->spots.v[t->at[k]].looks;
@@ -419,55 +359,6 @@ static bool needs_inner(const struct prove *p, size_t i, unsigned spot)
 	return p->trial[i].alone &&
 	       (slack(c) > SLACK_LITTLE * p->reader->tolerance ||
 		spot == PROVE_INNER + 1 || spot == PROVE_INNER + 2);
-}
-
-/* Is it seen when a leap is missing? */
-static bool is_visible(const struct prove *p, double leap)
-{
-	return fabs(leap) > JUMP * p->reader->tolerance;
-}
-
-/* Are there tracks near one that are a little larger? */
-static bool has_larger(const struct prove *p, const struct prove_claim *c)
-{
-	const struct store *s = p->store;
-	size_t at = store_find(s, c->first);
-	size_t i = at > NEAR_PIECES ? at - NEAR_PIECES : 0;
-
-	for (; i < s->n && i <= at + NEAR_PIECES; i++) {
-		if (s->pieces[i].tracks && s->pieces[i].size > c->size &&
-		    s->pieces[i].size < c->size * LARGER_MOST)
-			return true;
-	}
-	return false;
-}
-
-/*
- * In the middle of a row of tracks of one size a boundary may lie before the
- * one that is believed: sectors slipped, and what comes behind makes up for
- * them.  Then the unit before the one that is believed is on the next track.
- * It can't lie behind it, or a track would be longer than those alike; unless
- * they are not, and that shows where the row ends, which is looked at from both
- * sides, and from there on.  A row that is shorter than others near may be
- * tracks like those, and slips at its ends.
- */
-static bool is_half(const struct prove *p, size_t i)
-{
-	const struct prove_claim *c = &p->claim[i];
-
-	return p->brief && c->size == c->nominal && !alone_on(p, i, -1) &&
-	       !alone_on(p, i, 1) && is_visible(p, c->leap) &&
-	       is_visible(p, leap_behind(p, i)) && !has_larger(p, c);
-}
-
-/* Only half of what one in a row needs. */
-static void try_half(struct prove *p, size_t i)
-{
-	struct prove_trial *t = &p->trial[i];
-
-	t->half = true;
-	for (unsigned k = 0; k < PROVE_SPOTS; k++)
-		t->need[k] = k == PROVE_BEFORE || k == PROVE_LAST;
 }
 
 static void try_begin(struct prove *p, size_t i)
@@ -509,7 +400,7 @@ static void want_more(struct prove *p, size_t i)
 	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
 		if (t->at[k] >= p->spots.n || is_settled(t, k))
 			continue;
-		if (!t->half && (k == PROVE_BEFORE || k == PROVE_BEHIND))
+		if (k == PROVE_BEFORE || k == PROVE_BEHIND)
 			want_leap(p, t, k == PROVE_BEHIND);
 		else
 			spots_want(&p->spots, t->at[k]);
@@ -573,8 +464,6 @@ static int try_those(struct prove *p, enum prove_state state)
 		if (p->claim[i].state != state)
 			continue;
 		try_begin(p, i);
-		if (state == PROVE_OPEN && is_half(p, i))
-			try_half(p, i);
 		p->claim[i].state = PROVE_OPEN;
 	}
 	return try_all(p);
@@ -589,8 +478,7 @@ static bool spread(struct prove *p, size_t i, int step)
 		if (!prove_neighbour(p, i, step))
 			break;
 		i = step > 0 ? i + 1 : i - 1;
-		if ((p->claim[i].seen && !p->trial[i].half) ||
-		    p->claim[i].state != PROVE_HOLDS)
+		if (p->claim[i].seen || p->claim[i].state != PROVE_HOLDS)
 			continue;
 		try_begin(p, i);
 		p->claim[i].state = PROVE_OPEN;

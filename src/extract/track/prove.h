@@ -45,7 +45,6 @@ struct prove_trial {
 	double leap[2];		/* as seen first; NAN: not yet */
 	unsigned weighed;	/* how often */
 	bool alone;
-	bool half;		/* only what is before its ends is looked at */
 };
 
 struct prove_range {
@@ -55,8 +54,6 @@ struct prove_range {
 struct prove {
 	struct reader *reader;
 	const struct store *store;
-	bool brief;		/* rows of tracks need not be looked at from
-				 * both sides */
 	/* Keeps the clock right, now and then; or NULL. */
 	int (*tick)(void *arg);
 	void *arg;
