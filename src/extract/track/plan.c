@@ -525,48 +525,6 @@ static void enter_zone(struct plan *p)
 	p->now.was = past(p, p->period)->size;
 }
 
-/* Is it only now that the heads are gone over the other way round?  One comes
- * twice then, or once for as long. */
-static bool is_turn(const struct plan *p)
-{
-	size_t n = p->n - p->stale;
-	uint32_t usual = usual_count(p);
-
-	if (n < 4 || usual < LONG_RUN || past(p, 1)->size == p->now.size)
-		return false;
-	if (past(p, 1)->size == past(p, 2)->size)
-		return p->now.size == past(p, 3)->size;
-	return past(p, 1)->count > usual + usual / 2 &&
-	       p->now.size == past(p, 2)->size;
-}
-
-/* As if the heads had been gone over that way before, too. */
-static bool unfold(struct plan *p)
-{
-	struct run *first = p->past + p->stale, *turn;
-	struct run again[PERIOD_MAX / 2];
-	size_t m = p->n - p->stale - 1;
-	bool twice;
-
-	if (!is_turn(p) || 2 * m > PERIOD_MAX || p->n + m > PLAN_RUNS)
-		return false;
-	turn = &p->past[p->n - 1];
-	twice = turn->size == turn[-1].size;
-	for (size_t i = 0; i < m; i++) {
-		again[i] = first[twice ? m - 1 - i : m - i];
-		again[i].cross = first[twice || !i ? m - i : m + 1 - i].cross;
-	}
-	first->cross = twice ? turn->cross : first[1].cross;
-	if (!twice)
-		first->count = turn->count;
-	memmove(first + m, first, (p->n - p->stale) * sizeof(*first));
-	memcpy(first, again, m * sizeof(*first));
-	p->n += m;
-	p->uncounted += p->uncounted > p->stale ? m : 0;
-	p->period = 2 * m;
-	return true;
-}
-
 /* What is foretold from the run a period ago must be what is passed as the
  * present one. */
 static void same_cross(struct plan *p)
@@ -706,9 +664,7 @@ static bool find_place(struct plan *p)
 		p->period = p->whole;
 		p->whole = 0;
 	}
-	if (!p->period && !unfold(p))
-		return false;
-	if (p->period > p->n)
+	if (!p->period || p->period > p->n)
 		return false;
 	old = past(p, p->period);
 	stale = is_stale(p, p->period);

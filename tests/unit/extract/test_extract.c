@@ -547,29 +547,6 @@ START_TEST(zone_foreseen)
 }
 END_TEST
 
-/* Four heads, there and back: twice the last one, or once for as long. */
-START_TEST(turn_foreseen)
-{
-	static const uint32_t sizes[] = { 400, 380, 420, 390 };
-
-	for (unsigned once = 0; once < 2; once++) {
-		struct plan plan = { 0 };
-
-		for (unsigned i = 0; i < 4; i++)
-			next_run(&plan, i ? 20 : 0, sizes[i]);
-		plan.now.step = once ? 0.1 : 0.2;
-		if (!once)
-			next_run(&plan, 20, 390);
-		next_run(&plan, once ? 40 : 20, 420);
-		ck_assert(plan.trusted);
-		ck_assert_uint_eq(plan.expected, 20);
-		ck_assert_uint_eq(plan_guess(&plan), 380);
-		next_run(&plan, 20, 380);
-		ck_assert_uint_eq(plan_guess(&plan), 400);
-	}
-}
-END_TEST
-
 /* Slips in a track or two, and what a defect takes of a run, are no runs of a
  * pattern: it goes on as it was. */
 START_TEST(defects_forgiven)
@@ -791,7 +768,6 @@ int main(void)
 	tcase_add_test(tc, spares_are_foreseen);
 	tcase_add_test(tc, round_learned);
 	tcase_add_test(tc, zone_foreseen);
-	tcase_add_test(tc, turn_foreseen);
 	tcase_add_test(tc, defects_forgiven);
 	tcase_add_loop_test(tc, quick, 0, 4);
 	suite_add_tcase(suite, tc);
