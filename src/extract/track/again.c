@@ -10,8 +10,9 @@
 #include <math.h>
 
 #include "extract/probe/phase.h"
+#include "extract/track/rounds.h"
 
-#define ROUND_MOST ENDS_MOST
+#define ROUND_MOST ROUNDS_MOST
 /* Tracks that must come again. */
 #define AGAIN_TRACKS 3u
 /* Revolutions: what skews may seem to differ by. */
@@ -19,8 +20,6 @@
 /* One track in a round may be that of a scratch. */
 #define FEW_CHANGES 2u
 #define LEARN_MOST (4 * ROUND_MOST + 2)
-/* By how much less a track has in the next zone, at least. */
-#define ZONE_LESS 0.99
 /* Of tracks that are taken for those of a round, how few may be a little
  * shorter than that, as a divisor; and how little. */
 #define SLIPS_AMONG 16u
@@ -141,92 +140,18 @@ bool again_learn(const struct store *store, struct plan *plan)
 	return true;
 }
 
-unsigned again_cycle(const struct plan *plan, struct run *run, unsigned most)
+unsigned again_cycle(const struct plan *plan, uint32_t *size, unsigned most)
 {
 	unsigned n = 0;
 
 	for (size_t i = plan->n - plan->period; i < plan->n; i++) {
-		struct run one = plan->past[i];
-
 		for (uint32_t k = plan->past[i].count; k; k--) {
 			if (n == most)
 				return 0;
-			one.count = 1;
-			run[n++] = one;
-			one.cross = one.step;
+			size[n++] = plan->past[i].size;
 		}
 	}
 	return n;
-}
-
-/* Do the last m tracks end with that one of a round? */
-static bool ends_with(const struct past_tracks *past, unsigned m,
-		      const struct run *round, unsigned n, unsigned at)
-{
-	for (unsigned i = 0; i < m; i++) {
-		if (past->track[i].size != round[(at + n - i % n) % n].size)
-			return false;
-	}
-	return true;
-}
-
-/* The one of a round that the last track is; n: that can't be said. */
-static unsigned number_of(const struct past_tracks *past,
-			  const struct run *round, unsigned n)
-{
-	for (unsigned m = 1; m <= n && m <= past->n; m++) {
-		unsigned found = 0, at = n;
-
-		for (unsigned i = 0; i < n; i++) {
-			if (!ends_with(past, m, round, n, i))
-				continue;
-			found++;
-			at = i;
-		}
-		if (found < 2)
-			return at;
-	}
-	return n;
-}
-
-bool again_resume(const struct store *store, struct plan *plan,
-		  const struct run *round, unsigned n)
-{
-	struct past_tracks past;
-	unsigned at;
-
-	collect(store, plan->first, &past);
-	at = number_of(&past, round, n);
-	if (at == n)
-		return false;
-	plan_forget(plan);
-	for (unsigned i = 1; i <= n; i++)
-		plan->past[n - i] = round[(at + n - i) % n];
-	plan->n = plan->period = n;
-	plan->now = round[at];
-	plan->now.first = past.track[0].first;
-	plan->now.start = past.track[0].start;
-	plan->expected = 1;
-	plan->trusted = true;
-	return true;
-}
-
-static double mean_of(const uint32_t *size, unsigned n)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		sum += size[i];
-	return sum / n;
-}
-
-static bool has_size(const struct ends *e, uint32_t size)
-{
-	for (unsigned i = 0; i < e->n; i++) {
-		if (e->size[i] == size)
-			return true;
-	}
-	return false;
 }
 
 /* How many tracks, backwards, are those of a round, the last of them being
@@ -252,39 +177,21 @@ static unsigned backwards(const struct past_tracks *past, const uint32_t *size,
 	return until;
 }
 
-/* Behind a track of the zone before, the end of which is cut: with two short
- * ones between, something at the beginning is not there. */
-static bool is_begin(const struct past_tracks *past, unsigned k,
-		     const uint32_t *size, unsigned n, const struct ends *e)
-{
-	if (!past->track[k - 1].first)
-		return true;
-	return k + 1 < past->n && e->n &&
-	       has_size(e, past->track[k + 1].size) &&
-	       mean_of(size, n) < ZONE_LESS * mean_of(e->size, e->n);
-}
-
 bool again_holds(const struct store *store, uint64_t unit,
-		 const uint32_t *size, unsigned n, const struct ends *ends,
-		 uint32_t *begin)
+		 const uint32_t *size, unsigned n, unsigned *begin)
 {
 	struct past_tracks past;
-	unsigned most = 0, at = 0, k;
+	unsigned most = 0, k;
 
 	collect(store, unit, &past);
 	for (unsigned i = 0; i < n; i++) {
 		k = backwards(&past, size, n, i);
-		if (k > most) {
-			most = k;
-			at = i;
-		}
+		if (k <= most)
+			continue;
+		most = k;
+		*begin = (i + n - (most - 1) % n) % n;
 	}
-	*begin = ENDS_NONE;
-	if (most < 2 * n)
-		return false;
-	if (is_begin(&past, most, size, n, ends))
-		*begin = (at + n - (most - 1) % n) % n;
-	return true;
+	return most >= 2 * n;
 }
 
 /* How many of the last tracks, backwards, are to those of a round that end with
@@ -305,10 +212,8 @@ static unsigned lies_upon(const struct past_tracks *past, const uint32_t *size,
 }
 
 uint32_t again_guess(const struct store *store, uint64_t unit,
-		     const struct ends *ends)
+		     const uint32_t *size, unsigned n)
 {
-	const uint32_t *size = ends->first_n ? ends->first : ends->size;
-	unsigned n = ends->first_n ? ends->first_n : ends->n;
 	unsigned best = 0, at = 0, k;
 	struct past_tracks past;
 

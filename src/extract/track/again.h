@@ -4,7 +4,6 @@
 #ifndef TRAX_TRACK_AGAIN_H
 #define TRAX_TRACK_AGAIN_H
 
-#include "extract/track/ends.h"
 #include "extract/track/plan.h"
 #include "extract/track/store.h"
 
@@ -14,24 +13,18 @@
  */
 bool again_learn(const struct store *store, struct plan *plan);
 
-/* The tracks of the plan's cycle one by one, in order; 0: they are more than
+/* The sizes of the tracks of the plan's cycle, in order; 0: they are more than
  * `most`. */
-unsigned again_cycle(const struct plan *plan, struct run *run, unsigned most);
+unsigned again_cycle(const struct plan *plan, uint32_t *size, unsigned most);
 
-/* Is the last track one of a round, and only one?  Then the plan foretells
- * those behind it. */
-bool again_resume(const struct store *store, struct plan *plan,
-		  const struct run *round, unsigned n);
-
-/* Are the last tracks those of two whole rounds?  *begin: the one that they
- * began with behind the zone before, that of `ends`; ENDS_NONE: not known. */
+/* Are the last tracks those of two whole rounds?  *begin: the one of a round
+ * that they began with. */
 bool again_holds(const struct store *store, uint64_t unit,
-		 const uint32_t *size, unsigned n, const struct ends *ends,
-		 uint32_t *begin);
+		 const uint32_t *size, unsigned n, unsigned *begin);
 
 /* The size of the next track if the last ones are to those of a round as
  * another zone's are; 0: they say nothing. */
 uint32_t again_guess(const struct store *store, uint64_t unit,
-		     const struct ends *ends);
+		     const uint32_t *size, unsigned n);
 
 #endif

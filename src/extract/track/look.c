@@ -222,7 +222,7 @@ int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
 	int err;
 
 	*bad = 0;
-	rounds_wanted(&w->rounds, w->ahead, to, wanted);
+	rounds_wanted(&w->rounds, to, wanted);
 	memcpy(look, wanted, to * sizeof(*look));
 	err = look_at_rounds(w, look, to, bad, &side);
 	if (err || !*bad)
@@ -378,9 +378,9 @@ int look_inside(struct walk *w, struct look_landing *l)
 		/* That was luck. */
 		w->inside = !l->ok;
 	}
-	if (!err && l->ok && mixed && !w->rounds.tracks)
+	if (!err && l->ok && mixed)
 		err = look_at_middles(w, l->at, l);
-	if (!err && l->ok && mixed && !w->rounds.tracks)
+	if (!err && l->ok && mixed)
 		err = look_at_changes(w, l->at, l);
 	return err;
 }

@@ -18,6 +18,7 @@
  */
 #include <math.h>
 
+#include "extract/track/again.h"
 #include "extract/track/look.h"
 #include "extract/track/track.h"
 #include "extract/track/walk.h"
@@ -101,7 +102,7 @@ static void learn_round(struct walk *w)
 {
 	double noise = w->reader->noise;
 
-	if (!rounds_learn(&w->rounds, &w->plan, w->store))
+	if (!again_learn(w->store, &w->plan))
 		return;
 	line_begin(&w->line, noise, noise, noise);
 	rounds_see(&w->rounds, &w->plan, w->store);
@@ -432,7 +433,7 @@ static int odd(struct walk *w, struct track *t, double next)
 		return run_begin(w, t, t->start - w->last_start);
 	if (t->size > a->whole)
 		return too_long(w, before);
-	rounds_slip(&w->rounds, a->whole);
+	rounds_event(&w->rounds);
 	err = begins_there(w, t, &w->leapt);
 	if (!err)
 		err = pass_as(w, a, &s);
@@ -655,9 +656,9 @@ static int go_before(struct walk *w, unsigned lo, unsigned hi, bool looked)
 
 	if (err || bad)
 		return err ? err : bisect(w, LOOK_LOW, bad);
-	if (!looked && rounds_needed(&w->rounds))
+	if (!looked && w->rounds.tracks)
 		err = look_into_rounds(w, lo, &bad);
-	else if (!looked && !w->rounds.tracks && lo > 1)
+	else if (!looked && lo > 1)
 		err = look_before(w, lo, &l);
 	bad = l.ok ? bad : l.at;
 	if (bad) {
@@ -776,7 +777,7 @@ static int land(struct walk *w, struct look_landing *l)
 		l->ok = false;
 		return err ? err : bisect(w, LOOK_LOW, bad);
 	}
-	if (rounds_needed(&w->rounds)) {
+	if (w->rounds.tracks) {
 		err = look_into_rounds(w, l->at, &bad);
 		if (err || !bad)
 			return err;
@@ -786,10 +787,6 @@ static int land(struct walk *w, struct look_landing *l)
 		return go_before(w, bad - 1, bad, true);
 	}
 	err = look_inside(w, l);
-	if (!l->ok && w->rounds.tracks) {
-		rounds_doubt(&w->rounds);
-		w->inside = false;
-	}
 	return err || l->ok ? err : bisect(w, l->side, l->at);
 }
 
