@@ -227,10 +227,13 @@ static uint64_t begin_of(const struct reader *r, uint64_t unit)
 	return unit;
 }
 
-/* A cache answered: unlike what was believed of it? */
+/* A cache answered, or what is wanted was just coming by: a read from before it
+ * tells.  Is it unlike what was believed of the cache? */
 static int after_hit(struct reader *r, uint64_t unit, unsigned tries)
 {
 	r->hits++;
+	if (!tries && begin_of(r, unit) < unit)
+		return 0;
 	if (tries > 1)
 		recent_more(&r->recent);
 	return evict(r, unit);
