@@ -78,8 +78,8 @@ unsigned look_pick(const struct walk *w, enum look_side side, unsigned lo,
 	return best;
 }
 
-int look_ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
-	     double *off)
+static int ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
+	       double *off)
 {
 	double expected = angle_of(w, side, j), turn;
 	int err = reader_expect(w->reader, unit_of(w, side, j), expected,
@@ -88,6 +88,14 @@ int look_ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
 	*off = phase_wrap(turn - expected);
 	*ok = fabs(*off) <= w->reader->tolerance;
 	return err;
+}
+
+int look_ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
+	     double *off)
+{
+	int err = reader_part(w->reader, unit_of(w, side, j));
+
+	return err ? err : ask(w, side, j, ok, off);
 }
 
 int look_recall(struct walk *w, unsigned j, bool *ok, double off[2])
@@ -113,13 +121,13 @@ int look_recall(struct walk *w, unsigned j, bool *ok, double off[2])
 int look_ask_both(struct walk *w, unsigned j, enum look_side *side, bool *ok,
 		  double *low, double *high)
 {
-	int err = look_ask(w, LOOK_LOW, j, ok, low);
+	int err = ask(w, LOOK_LOW, j, ok, low);
 
 	*side = LOOK_LOW;
 	if (err || !*ok)
 		return err;
 	*side = LOOK_HIGH;
-	return look_ask(w, LOOK_HIGH, j, ok, high);
+	return ask(w, LOOK_HIGH, j, ok, high);
 }
 
 /* Of the next boundaries that are wanted, the one that is there soonest; 0:
@@ -159,7 +167,7 @@ static int look_often(struct walk *w, unsigned at, bool both_sides, bool *ok,
 	while (!err && right <= behind && wrong < INSIDE_LOOKS) {
 		err = both_sides ?
 			look_ask_both(w, at, &which, ok, &low, &high) :
-			look_ask(w, LOOK_LOW, at, ok, &low);
+			ask(w, LOOK_LOW, at, ok, &low);
 		right += *ok;
 		wrong += !*ok;
 		behind += !*ok && which == LOOK_HIGH;

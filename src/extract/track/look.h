@@ -24,7 +24,8 @@ struct look_landing {
 unsigned look_pick(const struct walk *w, enum look_side side, unsigned lo,
 		   unsigned hi);
 
-/* Is a unit where it is foretold?  *off: by how much it is not. */
+/* Is a unit where it is foretold, while others before it may have to be asked:
+ * nothing is read ahead on the way there?  *off: by how much it is not. */
 int look_ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
 	     double *off);
 

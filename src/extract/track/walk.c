@@ -570,8 +570,10 @@ static int event(struct walk *w)
 			 learn(w, 1, phase_wrap(t.next - a[1].start));
 		if (t.size != a->size)
 			return odd(w, &t, t.next);
+		/* As predicted: what was wrong is behind it, or was late. */
 		err = walk_pass(w, 1);
 		w->plan.start = t.next;
+		w->leapt = true;
 		return err;
 	}
 	gone = a->run ? 0 : missing(w, &t);
