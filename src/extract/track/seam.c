@@ -6,10 +6,15 @@
  */
 #include "extract/track/seam.h"
 
+#include <math.h>
+
 #include "extract/track/segment.h"
 
 /* Tolerances, of all reads of a place. */
 #define OFF 1.2
+/* Tracks that say where a row begins, and revolutions that it is off by. */
+#define ROW_LEAST 3u
+#define STRAYS 0.01
 
 /* Does a piece go on from the one before it? */
 static bool joins(const struct piece *p)
@@ -53,6 +58,20 @@ static bool begins(struct seam *seam, uint32_t before, uint32_t size)
 	return is_new && (!seam->again || seam->runs[a] > 1);
 }
 
+/* Does the first track of a row lie elsewhere than those behind it say?  Two
+ * short ones may be as long as it. */
+static bool strays(const struct store *s, size_t i)
+{
+	const struct piece *p = &s->pieces[i], *row = p + 1;
+	double start;
+
+	if (i + 1 >= s->n || !joins(row) || row->size != p->size ||
+	    row->tracks < ROW_LEAST || p->tracks >= ROW_LEAST)
+		return false;
+	start = row->start - p->tracks * row->step;
+	return fabs(phase_wrap(p->start - start)) > STRAYS;
+}
+
 bool seam_next(struct seam *seam, struct store_track *track)
 {
 	const struct store *s = seam->store;
@@ -70,7 +89,8 @@ bool seam_next(struct seam *seam, struct store_track *track)
 		if (p[i].tracks && !joined)
 			appears(seam, p[i].size);
 		if (!p[i].tracks || !joined || p[i - 1].size == p[i].size ||
-		    !begins(seam, p[i - 1].size, p[i].size))
+		    (!begins(seam, p[i - 1].size, p[i].size) &&
+		     !strays(s, i)))
 			continue;
 		store_track(s, &p[i - 1], p[i - 1].tracks - 1, track);
 		seam->first = p[i].first;
