@@ -256,12 +256,14 @@ static void doubt_few(struct parts *g)
 
 /* Must part i be looked into?  Beside parts of tracks a turn may be two such:
  * what is behind a scratch on one track, and what is before it on the next; one
- * of a size that no neighbour has may be the ends of two zones. */
+ * of a size that no neighbour has, or where zones may meet, may be the ends of
+ * two zones. */
 static bool is_doubtful(const struct parts *g, unsigned i)
 {
 	const struct part *p = &g->part[i];
 
-	return (i && !p[-1].whole) || !is_usual(g, p->s.units) ||
+	return !between_alike(&g->gap) || !is_usual(g, p->s.units) ||
+	       (i && !p[-1].whole) ||
 	       (i + 1 < g->n ? !p[1].whole : !g->all);
 }
 

@@ -8,13 +8,16 @@
 
 #include <math.h>
 
+#include "extract/probe/middle.h"
 #include "extract/track/segment.h"
 
 /* Tolerances, of all reads of a place. */
 #define OFF 1.2
-/* Tracks that say where a row begins, and revolutions that it is off by. */
-#define ROW_LEAST 3u
-#define STRAYS 0.01
+/* The first tracks of a row, of which those from one on say how they follow
+ * each other; revolutions that the first is off by. */
+#define ROW 12u
+#define ROW_SURE 4u
+#define STRAYS 0.0125
 
 /* Does a piece go on from the one before it? */
 static bool joins(const struct piece *p)
@@ -58,18 +61,41 @@ static bool begins(struct seam *seam, uint32_t before, uint32_t size)
 	return is_new && (!seam->again || seam->runs[a] > 1);
 }
 
+/* The starts of the first tracks of a row of one size that begins with a piece;
+ * false: it is shorter. */
+static bool row_starts(const struct store *s, size_t i, double start[ROW])
+{
+	uint32_t size = s->pieces[i].size;
+	struct store_track t;
+	unsigned n = 0;
+
+	for (size_t k = i; k < s->n && n < ROW; k++) {
+		const struct piece *p = &s->pieces[k];
+
+		if (!p->tracks || p->size != size || (k > i && !joins(p)))
+			break;
+		for (uint32_t j = 0; j < p->tracks && n < ROW; j++) {
+			store_track(s, p, j, &t);
+			start[n++] = t.start;
+		}
+	}
+	return n == ROW;
+}
+
 /* Does the first track of a row lie elsewhere than those behind it say?  Two
  * short ones may be as long as it. */
 static bool strays(const struct store *s, size_t i)
 {
-	const struct piece *p = &s->pieces[i], *row = p + 1;
-	double start;
+	double start[ROW], off[ROW - ROW_SURE], step;
+	unsigned n = 0;
 
-	if (i + 1 >= s->n || !joins(row) || row->size != p->size ||
-	    row->tracks < ROW_LEAST || p->tracks >= ROW_LEAST)
+	if (!row_starts(s, i, start))
 		return false;
-	start = row->start - p->tracks * row->step;
-	return fabs(phase_wrap(p->start - start)) > STRAYS;
+	step = start[ROW - 1] - start[ROW - 2];
+	for (unsigned k = ROW_SURE; k < ROW; k++)
+		off[n++] = phase_wrap(start[k] - start[k - 1] - step);
+	step += middle_of(off, n);
+	return fabs(phase_wrap(start[1] - start[0] - step)) > STRAYS;
 }
 
 bool seam_next(struct seam *seam, struct store_track *track)

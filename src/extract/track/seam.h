@@ -28,8 +28,9 @@ struct seam {
 };
 
 /* The next track before one of a size that was not there before, or before a
- * row that does not begin where its tracks say, and then that one.  False: there is none.  The seam is all 0 but for the store at first,
- * which may forget the last track meanwhile, and nothing else. */
+ * row that does not begin where its tracks say, and then that one.  False:
+ * there is none.  The seam is all 0 but for the store at first, which may
+ * forget the last track meanwhile, and nothing else. */
 bool seam_next(struct seam *seam, struct store_track *track);
 
 /* Is a track one line?  Closely: everywhere on it.  0, or why measuring must
