@@ -63,6 +63,10 @@ static const struct command commands[] = {
 	{ "tasks", "[ACTION] DIR", "what works in the background; pause, "
 	  "resume, limit", "j", 1, 3, run_tasks,
 	  "Actions: pause TASK, resume TASK, limit PERCENT." },
+	{ "order", "ACTION PATH...", "now: brings files together; status, "
+	  "pause, resume", "jw", 2, MANY, run_order,
+	  "What lies in pieces, and small files of one track together, in the "
+	  "background.  With --wait \"now\" returns when all is done." },
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
 	  "", 2, 2, run_budget, NULL },
 	{ "label", "[NEW] PATH", "the label of a mount point or device, or a "
@@ -88,7 +92,7 @@ static const struct argp_option options[] = {
 	{ "at", 'a', "LBN", 0, "replicate: near this sector", 0 },
 	{ "drop", 'd', NULL, 0, "replicas: drop them", 0 },
 	{ "set", 's', "N", 0, "replicas: so many of a block from now on", 0 },
-	{ "wait", 'w', NULL, 0, "scrub start: until it is over", 0 },
+	{ "wait", 'w', NULL, 0, "scrub start, order now: until it is over", 0 },
 	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
 	{ "output", 'o', "FILE", 0, "report: write it there", 0 },
 	{ "help", HELP_KEY, NULL, 0, "Print this, or what a command takes",

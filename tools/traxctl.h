@@ -81,6 +81,17 @@ json_t *read_heat(const char *path);
 /* Draws where the disk was used over time. */
 void heat_svg(FILE *f, json_t *heat);
 
+/* Calls each() for every file below the paths, by name, until it fails: its
+ * result. */
+int walk_files(char **paths, int (*each)(void *arg, uint64_t ino), void *arg);
+
+/* The mount point that a path lies in; the caller frees.  NULL: errno says
+ * why. */
+char *mount_point(const char *path);
+
+/* traxctl_order.c */
+int run_order(const struct arguments *a);
+
 /* traxctl_model.c */
 int run_model(const struct arguments *a);
 

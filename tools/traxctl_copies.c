@@ -23,7 +23,7 @@
 #define LEFT 80
 
 /* The mount point of a path, which may be it; the caller frees. */
-static char *mount_point(const char *path)
+char *mount_point(const char *path)
 {
 	char *full = realpath(path, NULL), *slash;
 	struct stat st, up;
@@ -271,9 +271,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Calls each() for every file below the paths until it fails: its result. */
-static int walk_files(char **paths, struct batch *batch,
-		      int (*each)(struct batch *batch, uint64_t ino))
+int walk_files(char **paths, int (*each)(void *arg, uint64_t ino), void *arg)
 {
 	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_XDEV, by_name);
 	FTSENT *e;
@@ -281,32 +279,36 @@ static int walk_files(char **paths, struct batch *batch,
 
 	while (!rc && (e = fts_read(fts)))
 		if (e->fts_info == FTS_F)
-			rc = each(batch, e->fts_statp->st_ino);
+			rc = each(arg, e->fts_statp->st_ino);
 	if (fts)
 		fts_close(fts);
 	return rc;
 }
 
-static int batch_count(struct batch *batch, uint64_t ino)
+static int batch_count(void *arg, uint64_t ino)
 {
+	struct batch *batch = arg;
+
 	(void)ino;
 	batch->all++;
 	return 0;
 }
 
-static int batch_add(struct batch *batch, uint64_t ino)
+static int batch_add(void *arg, uint64_t ino)
 {
+	struct batch *batch = arg;
+
 	batch->copies.ino[batch->copies.n++] = ino;
 	return batch->copies.n == TRAX_COPIES_FILES ? batch_send(batch) : 0;
 }
 
 static int batch_walk(struct batch *batch, char **paths)
 {
-	int rc = walk_files(paths, batch, batch_count);
+	int rc = walk_files(paths, batch_count, batch);
 
 	progress_begin(&batch->progress, "replicate");
 	if (!rc)
-		rc = walk_files(paths, batch, batch_add);
+		rc = walk_files(paths, batch_add, batch);
 	if (!rc)
 		rc = batch_send(batch);
 	progress_clear(&batch->progress);

@@ -29,6 +29,10 @@ enum trax_control_command {
 	 * has it (tasks/tasks.h).  ENOENT. */
 	TRAX_CONTROL_TASK_PAUSE = 24,
 	TRAX_CONTROL_TASK_RESUME = 25,
+	/* Payload: inode numbers (le64 each) of files whose data is to be
+	 * brought together (move/move.h).  result: so many of them were taken;
+	 * ask again for the others.  EOPNOTSUPP: nothing is moved. */
+	TRAX_CONTROL_ORDER = 26,
 	/* Payload: struct trax_copies.  result: copies made.  EBUSY: others are
 	 * being made. */
 	TRAX_CONTROL_REPLICATE = 16,

@@ -454,6 +454,28 @@ static void control_task_resume(struct request *req)
 	control_task(req, false);
 }
 
+static void control_order(struct request *req)
+{
+	struct moves *moves = req->session->moves;
+	struct trax_control control, reply = { 0 };
+	uint64_t ino;
+
+	memcpy(&control, req->data, sizeof(control));
+	if (!moves || control.payload_bytes > sizeof(control.payload) ||
+	    control.payload_bytes % sizeof(ino)) {
+		request_reply(req, moves ? -EINVAL : -EOPNOTSUPP, NULL, 0);
+		return;
+	}
+	while (reply.result * sizeof(ino) < control.payload_bytes) {
+		memcpy(&ino, control.payload + reply.result * sizeof(ino),
+		       sizeof(ino));
+		if (moves_order(moves, ino))
+			break;
+		reply.result++;
+	}
+	ops_reply_ioctl(req, &reply, sizeof(reply));
+}
+
 static const struct {
 	enum trax_control_command command;
 	void (*handle)(struct request *req);
@@ -464,6 +486,7 @@ static const struct {
 	{ TRAX_CONTROL_SCRUB_RESUME, control_scrub_resume },
 	{ TRAX_CONTROL_TASK_PAUSE, control_task_pause },
 	{ TRAX_CONTROL_TASK_RESUME, control_task_resume },
+	{ TRAX_CONTROL_ORDER, control_order },
 	{ TRAX_CONTROL_SET_BUDGET, control_set_budget },
 	{ TRAX_CONTROL_REPLICATE, control_replicate },
 	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },

@@ -57,6 +57,7 @@ int moves_open(struct fs *fs, struct moves **out)
 		abandon_free(moves);
 		return -ENOMEM;
 	}
+	notice_begin(moves);
 	*out = moves;
 	return 0;
 }
@@ -93,7 +94,8 @@ static unsigned with_data(const struct moves *moves)
 
 static bool is_busy(const struct moves *moves)
 {
-	return moves->clean.picking || moves->checkpointing || under_way(moves);
+	return moves->clean.picking || moves->order.looking ||
+	       moves->checkpointing || under_way(moves);
 }
 
 /* What is left when the disk is gone fs_abandon frees. */
@@ -104,6 +106,7 @@ void moves_close(struct moves *moves)
 	if (!moves)
 		return;
 	moves->closing = true;
+	notice_end(moves);
 	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i])
 			move_end(moves->move[i]);
@@ -118,8 +121,10 @@ void moves_close(struct moves *moves)
 	if (moves->task)
 		freeblock_close(moves->task);
 	moves->task = NULL;
-	if (!moves->fs->disk_gone)
-		abandon_free(moves);
+	if (moves->fs->disk_gone)
+		return;
+	order_close(moves);
+	abandon_free(moves);
 }
 
 /* ---- When the next one begins ---- */
@@ -144,9 +149,7 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 	struct space_counts count;
 	uint64_t least;
 
-	if (moves->closing || !moves->known || moves->status.paused ||
-	    moves->clean.picking ||
-	    now_ns < moves->next_pick_ns ||
+	if (moves->closing || !moves->known ||
 	    with_data(moves) >= moves_most(moves) ||
 	    under_way(moves) == MOVE_SLOTS ||
 	    fs_read_only(fs) || fs->closing || tree_failed(fs->tree) ||
@@ -156,6 +159,12 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 	least = count.total / LEAST_SHARE;
 	least = least < LEAST_SECTORS ? least : LEAST_SECTORS;
 	return count.free > count.reserved + count.own + least;
+}
+
+static bool may_clean(const struct moves *moves, uint64_t now_ns)
+{
+	return !moves->status.paused && !moves->clean.picking &&
+	       now_ns >= moves->next_pick_ns && may_begin(moves, now_ns);
 }
 
 void clean_picked(struct moves *moves)
@@ -251,7 +260,10 @@ uint64_t moves_run(struct moves *moves)
 		moves_store(moves);
 	if (under_way(moves))
 		moves_go_on(moves, now_ns);
-	if (may_begin(moves, now_ns) && !task_set(moves, true))
+	while (order_has_work(moves) && may_begin(moves, now_ns) &&
+	       !task_set(moves, true) && order_pick(moves))
+		;
+	if (may_clean(moves, now_ns) && !task_set(moves, true))
 		clean_pick(moves);
 	if (!is_busy(moves))
 		task_set(moves, false);

@@ -33,6 +33,24 @@ void moves_pause(struct moves *moves, bool paused);
  * drive may spin down; 0: never mind. */
 void moves_set_sleep(struct moves *moves, uint64_t sleep_ns);
 
+/* Brings the data of files together: those named one after the other are read
+ * one after the other.  Kept in memory only.  -EAGAIN: so many wait that no
+ * more can. */
+int moves_order(struct moves *moves, uint64_t ino);
+/* That alone is not begun any more, or again. */
+void moves_order_pause(struct moves *moves, bool paused);
+
+struct order_status {		/* since the mount */
+	bool paused, is_at_work;
+	unsigned wanted;	/* files that wait */
+	uint64_t batches;		/* looked at */
+	uint64_t left;		/* of these, where they were: it does not pay,
+				 * there is no room, or users changed them */
+	uint64_t sectors;	/* moved */
+	uint64_t runs_before, runs_after; /* pieces of what was moved */
+};
+void order_get_status(const struct moves *moves, struct order_status *status);
+
 struct moves_status {
 	bool paused;		/* also by an earlier mount */
 	unsigned under_way;	/* moves */

@@ -1,7 +1,9 @@
 /*
  * move_internal.h - moves from inside: move.c (all of them together),
  * move_steps.c (the steps of one), move_swap.c (its transactions), move_clean.c
- * (which tracks are to be emptied), move_store.c (what outlives a mount).
+ * (which tracks are to be emptied), move_order.c (what is to be brought
+ * together), move_notice.c (what users read in pieces), move_store.c (what
+ * outlives a mount).
  *
  * Sectors of the data of a move are counted from its beginning: `at`.  Sources
  * and places cover the data in that order, without holes.
@@ -10,6 +12,7 @@
 #define TRAX_MOVE_MOVE_INTERNAL_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/read_events.h"
 #include "move/move.h"
 #include "sched/freeblock/freeblock.h"
 
@@ -21,6 +24,8 @@
 #define MOVE_PLACES 512u
 #define MOVE_CLAIMS 64u		/* free parts of a track */
 #define MOVE_MOST 8u		/* that have data in memory, at a time */
+#define ORDER_PIECES 64u	/* of the room of an order batch */
+#define ORDER_WANTED 4096u	/* files that wait to be brought together */
 #define MOVE_SLOTS 24u		/* with those that drain */
 
 /* Blocks of a file that move together. */
@@ -29,6 +34,8 @@ struct move_range {
 	uint32_t blocks;	/* 0: it stays where it is */
 	uint32_t at;
 	uint32_t source, sources;	/* index of the first; how many */
+	uint64_t given_at;	/* sectors of the room of an order's move
+				 * before that for it */
 };
 
 struct move_source {		/* a part of a range, where it lies */
@@ -90,6 +97,10 @@ struct move {
 	struct range track, claim[MOVE_CLAIMS];
 	unsigned claims;
 	uint64_t reserved;	/* sectors, see move_claim */
+	bool is_order;
+	struct alloc_piece given[ORDER_PIECES];	/* places for all of it, until
+						 * it is placed */
+	unsigned given_n;
 	uint64_t moved;		/* sectors */
 };
 
@@ -117,6 +128,82 @@ struct clean {
 	unsigned tried_next;
 };
 
+/* ---- move_order.c ---- */
+
+/* How far a batch was before a file. */
+struct order_mark {
+	unsigned ranges, runs;
+	uint64_t sectors, end;
+};
+
+struct ordering {
+	struct order_wish { uint64_t ino; uint32_t reads; }
+		wanted[ORDER_WANTED];	/* a ring */
+	unsigned wanted_first, wanted_n;
+	bool paused;
+	bool looking;		/* a transaction is under way */
+	bool looked;		/* it has found all of the batch */
+	/* The file that is looked at (0: none), how often it will be read, and
+	 * the sector to go on from. */
+	struct order_wish wish;
+	uint64_t at;
+	struct order_mark file_start;
+	/* The batch. */
+	bool full;		/* no more goes into it */
+	struct move_range range[MOVE_RANGES];
+	unsigned ranges, handed; /* the first so many are in moves */
+	uint64_t sectors, handed_sectors;
+	uint64_t goal, track;	/* sector; sectors of a track there */
+	uint64_t end;		/* where the last piece ends */
+	uint32_t reads;		/* expected of all of it */
+	unsigned runs, runs_then; /* pieces now, and where it goes */
+	struct alloc_piece piece[ORDER_PIECES]; /* where it goes */
+	unsigned pieces;	/* 0: there is no room yet */
+	unsigned under_way;	/* moves */
+	uint64_t moved;		/* sectors of the batch */
+	struct order_status status;
+};
+
+/* A file of which `reads` reads are expected in a month.  -EAGAIN. */
+int order_want(struct moves *moves, uint64_t ino, uint32_t reads);
+/* Can order_pick go on? */
+bool order_has_work(const struct moves *moves);
+/* Looks for what the next batch has, or begins a move of it; false: that is all
+ * for now. */
+bool order_pick(struct moves *moves);
+/* A move of a batch is over. */
+void order_moved(struct move *move);
+/* Sectors [from, from + n) of the room that pieces are, as far as it goes.
+ * Returns how many pieces that is. */
+unsigned room_cut(const struct alloc_piece *piece, unsigned pieces,
+		    uint64_t from, uint64_t n, struct alloc_piece *cut);
+/* Gives back what is not in moves; no transaction is under way. */
+void order_close(struct moves *moves);
+
+/* ---- move_notice.c ---- */
+
+#define NOTICE_FILES 64u
+
+/* A file that is being read in order, or was. */
+struct notice_file {
+	uint64_t ino;		/* 0: none */
+	uint64_t next;		/* sector behind what was read last */
+	uint64_t sectors;	/* read so far, in order */
+	uint64_t end;		/* on the disk, of what was read last */
+	unsigned breaks;	/* pieces begun meanwhile */
+	uint32_t reads;		/* so often all of it */
+	uint64_t begun_ns, used_ns;
+};
+
+struct noticing {
+	struct read_watch watch;
+	struct notice_file file[NOTICE_FILES];
+};
+
+/* Begins to notice which files are read whole though they lie in pieces. */
+void notice_begin(struct moves *moves);
+void notice_end(struct moves *moves);
+
 /* What is worth a move, and when it goes to the queue: see move.c. */
 struct move_limits {
 	int64_t age_seconds;
@@ -143,6 +230,8 @@ struct moves {
 	struct freeblock_task *task;	/* NULL: nothing is under way */
 	struct move *move[MOVE_SLOTS];
 	struct clean clean;
+	struct ordering order;
+	struct noticing notice;
 	bool closing;
 	bool promoted;
 	bool checkpointing;

@@ -129,6 +129,8 @@ static void move_free(struct move *move)
 		if (move->range[i].blocks)
 			range_drop(move, &move->range[i], 0);
 	claims_give_back(move);
+	if (move->is_order)
+		order_moved(move);
 	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i] == move)
 			moves->move[i] = NULL;
@@ -499,6 +501,10 @@ static void swap_next(struct move *move)
 						.start = swap_locked };
 		list_init(&move->excl.link);
 		file_lock_excl(&move->excl);
+		return;
+	}
+	if (move->is_order) {
+		move_end(move);
 		return;
 	}
 	step_set(move, MOVE_DRAIN);

@@ -209,6 +209,21 @@ static json_t *months_json(const struct moves *moves)
 	return array;
 }
 
+static json_t *order_json(const struct moves *moves)
+{
+	struct order_status s;
+
+	order_get_status(moves, &s);
+	return json_pack(
+		"{s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"paused", s.paused, "at_work", s.is_at_work,
+		"files_waiting", (json_int_t)s.wanted,
+		"batches", (json_int_t)s.batches, "left", (json_int_t)s.left,
+		"moved_bytes", (json_int_t)(s.sectors * SECTOR_BYTES),
+		"pieces_before", (json_int_t)s.runs_before,
+		"pieces_after", (json_int_t)s.runs_after);
+}
+
 char *moves_json(struct moves *moves)
 {
 	struct moves_month all = { 0, 0, 0 };
@@ -225,7 +240,7 @@ char *moves_json(struct moves *moves)
 		all.written += moves->month[i].written;
 	}
 	json = json_pack(
-		"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o}",
+		"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o}",
 		"paused", s.paused,
 		"under_way", (json_int_t)s.under_way,
 		"begun", (json_int_t)s.begun,
@@ -234,7 +249,8 @@ char *moves_json(struct moves *moves)
 		"stale_bytes", (json_int_t)(s.stale_sectors * SECTOR_BYTES),
 		"failed_bytes", (json_int_t)(s.failed_sectors * SECTOR_BYTES),
 		"write_cost", write_cost(&all),
-		"months", months_json(moves));
+		"months", months_json(moves),
+		"order", order_json(moves));
 	text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
 	json_decref(json);
 	return text;

@@ -232,8 +232,57 @@ static const struct fs_txn_type place_type = {
 	.end = place_end,
 };
 
+/* The part of an order's room that is a range's goes to it. */
+static void given_place(struct move *move, struct move_range *range)
+{
+	struct alloc_piece cut[ORDER_PIECES];
+	unsigned n = room_cut(move->given, move->given_n, range->given_at,
+				(uint64_t)range->blocks * BLOCK_SECTORS, cut);
+	uint32_t at = range->at;
+
+	if (n > SWAP_PIECES || move->places + n > MOVE_PLACES) {
+		range->blocks = 0;
+		return;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		move->place[move->places++] = (struct move_place){
+			.piece = cut[i], .at = at,
+		};
+		at += (uint32_t)cut[i].n;
+	}
+}
+
+/* What belongs to ranges that stay where they are goes back. */
+static void given_place_all(struct move *move)
+{
+	struct alloc_piece cut[ORDER_PIECES];
+	struct space *space = tree_space(move->moves->fs->tree);
+	uint64_t at = 0, stop;
+	unsigned i, k, n;
+
+	for (i = 0; i <= move->ranges; i++) {
+		if (i < move->ranges && move->range[i].blocks)
+			given_place(move, &move->range[i]);
+		if (i < move->ranges && !move->range[i].blocks)
+			continue;
+		stop = i < move->ranges ? move->range[i].given_at : UINT64_MAX;
+		n = room_cut(move->given, move->given_n, at, stop - at, cut);
+		for (k = 0; k < n; k++)
+			space_give_back(space, cut[k].sector, cut[k].n);
+		if (i < move->ranges)
+			at = stop + (uint64_t)move->range[i].blocks *
+				    BLOCK_SECTORS;
+	}
+	move->given_n = 0;
+}
+
 void move_place(struct move *move)
 {
+	if (move->is_order) {
+		given_place_all(move);
+		move_placed(move, 0);
+		return;
+	}
 	if (start(move, &place_type))
 		move_placed(move, -ENOMEM);
 }

@@ -120,6 +120,19 @@ static json_t *moves_row(const struct moves *moves)
 	});
 }
 
+static json_t *order_row(const struct moves *moves)
+{
+	struct order_status s;
+
+	order_get_status(moves, &s);
+	return row_json(&(struct task_row){
+		.name = "order",
+		.state = s.paused ? "paused" :
+			 s.is_at_work || s.wanted ? "running" : "waiting",
+		.done_bytes = s.sectors * SECTOR_BYTES,
+	});
+}
+
 static json_t *rows_json(const struct tasks *tasks)
 {
 	json_t *rows = json_array();
@@ -130,8 +143,10 @@ static json_t *rows_json(const struct tasks *tasks)
 		json_array_append_new(rows, scrub_row(tasks->scrub));
 	if (tasks->fs->replicas)
 		json_array_append_new(rows, copies_row(tasks->fs->replicas));
-	if (tasks->moves)
+	if (tasks->moves) {
 		json_array_append_new(rows, moves_row(tasks->moves));
+		json_array_append_new(rows, order_row(tasks->moves));
+	}
 	for (i = 0; tasks->scans &&
 	     (scan = file_scan_at(tasks->scans, i)); i++)
 		json_array_append_new(rows, scan_row(scan));
@@ -188,6 +203,10 @@ int tasks_pause(const struct tasks *tasks, const char *name, bool paused)
 	}
 	if (tasks->moves && !strcmp(name, "cleaning")) {
 		moves_pause(tasks->moves, paused);
+		return 0;
+	}
+	if (tasks->moves && !strcmp(name, "order")) {
+		moves_order_pause(tasks->moves, paused);
 		return 0;
 	}
 	for (i = 0; tasks->scans &&

@@ -23,8 +23,8 @@ struct tasks {
 /* JSON text, the caller frees; NULL: no memory. */
 char *tasks_json(const struct tasks *tasks);
 
-/* "scrub", "copies", "cleaning", or "scan-N"; -ENOENT: nothing has that name
- * now. */
+/* "scrub", "copies", "cleaning", "order", or "scan-N"; -ENOENT: nothing has
+ * that name now. */
 int tasks_pause(const struct tasks *tasks, const char *name, bool paused);
 
 #endif

@@ -782,6 +782,13 @@ uint64_t moves_run(struct moves *moves)
 	return UINT64_MAX;
 }
 
+int moves_order(struct moves *moves, uint64_t ino)
+{
+	(void)moves;
+	(void)ino;
+	return -EAGAIN;
+}
+
 char *moves_json(struct moves *moves)
 {
 	(void)moves;

@@ -41,6 +41,7 @@ for command in status top report label uuid grow scrub metrics errors sync; do
 done
 [ "$(complete_word traxctl scrub --w)" = --wait ] || fail "scrub --wait"
 [ -z "$(complete_word traxctl label --w)" ] || fail "label --wait"
+complete_word traxctl order n | grep -qx now || fail "order now"
 complete_word traxctl scrub s | grep -qx start || fail "scrub start"
 for option in commit= noatime remount brick nosuid context=; do
 	complete_word traxfs -o ro,$option | grep -qx -- "ro,$option" ||

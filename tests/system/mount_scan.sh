@@ -198,6 +198,14 @@ if "$tools/traxctl" tasks "$mnt" | grep -q '^cleaning '; then
 		fail "cleaning is not paused"
 	"$tools/traxctl" status "$mnt" | grep -q '^cleaning  *paused' ||
 		fail "the status does not say so"
+	"$tools/traxctl" order now "$mnt" || fail "order now"
+	"$tools/traxctl" order pause "$mnt" || fail "order pause"
+	"$tools/traxctl" order status "$mnt" | grep -q '^state  *paused' ||
+		fail "order is not paused"
+	"$tools/traxctl" order resume "$mnt" || fail "order resume"
+	"$tools/traxctl" order now --wait "$mnt" | grep -q '^moved ' ||
+		fail "order does not end"
+	sums_agree
 fi
 "$tools/traxctl" tasks limit 3 "$mnt" && "$tools/traxctl" tasks "$mnt" |
 	grep -q 'limit 3 %' || fail "limit"

@@ -47,19 +47,35 @@ void fetch_choose(const struct fetch *fetch,
 	}
 }
 
+static struct read_segment fetch_part(const struct fetch *fetch,
+				      const struct fetch_segment *segment)
+{
+	return (struct read_segment){
+		.file = fetch->file,
+		.addr = segment->addr, .n = segment->n, .off = segment->off,
+		.first = segment->first, .end = segment->end,
+		.iov = segment->req.disk.iov, .iov_n = segment->req.disk.iov_n,
+	};
+}
+
 void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 {
 	uint64_t block = segment->off / BLOCK_SECTORS;
 	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
 		       BLOCK_SECTORS;
+	struct read_segment part = fetch_part(fetch, segment);
+	struct fs *fs = fetch->file->files->fs;
 
 	segment->number = READ_NO_NUMBER;
-	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
-	if (fetch->background || fetch->class != QUEUE_READ || fetch->tries)
+	segment->begun_ns = env_now_ns(fs->env);
+	if (fetch->background || fetch->tries)
 		return;
-	for_each_read_event(ev, fetch->file->files->fs, begun)
-		segment->number = (*ev)->begun(fetch->file->files->fs,
-					       &(struct heat_read){
+	if (fs->read_watch)
+		fs->read_watch->read(fs->read_watch, &part);
+	if (fetch->class != QUEUE_READ)
+		return;
+	for_each_read_event(ev, fs, begun)
+		segment->number = (*ev)->begun(fs, &(struct heat_read){
 			.ino = fetch->file->ino,
 			.block = block,
 			.blocks = (uint32_t)(end - block),
@@ -118,17 +134,6 @@ bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment)
 					segment->copies_n, segment->addr))
 			return true;
 	return false;
-}
-
-static struct read_segment fetch_part(const struct fetch *fetch,
-				      const struct fetch_segment *segment)
-{
-	return (struct read_segment){
-		.file = fetch->file,
-		.addr = segment->addr, .n = segment->n, .off = segment->off,
-		.first = segment->first, .end = segment->end,
-		.iov = segment->req.disk.iov, .iov_n = segment->req.disk.iov_n,
-	};
 }
 
 bool fetch_from_gap(const struct fetch *fetch,

@@ -83,6 +83,14 @@ struct read_events {
 	void (*close)(struct files *files);
 };
 
+/* One above the file system who wants to hear which parts of extents are read
+ * from the disk for users, also before they ask for them.  From inside an
+ * operation, so it must not submit any. */
+struct read_watch {
+	void (*read)(struct read_watch *watch,
+		     const struct read_segment *segment);
+};
+
 /* The tables one after the other: for_each_read_event(ev, fs, begun) { ... } */
 #define for_each_read_event(ev, fs, event)                            \
 	for (const struct read_events *const *ev = (fs)->read_events; \

@@ -31,6 +31,7 @@ struct trim;	      /* trim.c: free sectors are discarded */
 struct super_edit;   /* super_edit.c: label or UUID */
 struct relocate;      /* relocate.c: log tracks that move */
 struct content_watch; /* content_watch.h */
+struct read_watch;		/* data/read_events.h */
 
 struct fs {
 	struct env *env;
@@ -67,6 +68,7 @@ struct fs {
 	struct profile_save *profile_save; /* NULL: nothing is written back */
 	struct relocate *relocate;		/* NULL: no track moves */
 	struct content_watch *content_watch; /* NULL: nobody watches */
+	struct read_watch *read_watch;	/* NULL: nobody watches */
 	struct trim *trim;		/* NULL: nothing is discarded */
 	struct super_edit *super_edit; /* NULL: nobody changes label or UUID */
 	bool closing;

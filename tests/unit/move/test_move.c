@@ -348,6 +348,220 @@ START_TEST(outlives_a_mount)
 }
 END_TEST
 
+/* Counts the pieces of a file that begin elsewhere than at `end`, which then is
+ * behind its last one. */
+static unsigned pieces_of(struct bench *b, uint64_t ino, uint64_t *end)
+{
+	static struct fs_extent list[256];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino,
+			    .buffer = list, .size = 256 };
+	unsigned n = 0;
+
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	for (unsigned k = 0; k < op.result; k++) {
+		if (list[k].is_inline)
+			continue;
+		n += list[k].lbn != *end;
+		*end = list[k].lbn + list[k].bytes / SECTOR_BYTES;
+	}
+	return n;
+}
+
+/* Of all files, in the order of their numbers. */
+static unsigned pieces(struct bench *b)
+{
+	uint64_t end = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FILES; i++)
+		n += b->ino[i] ? pieces_of(b, b->ino[i], &end) : 0;
+	return n;
+}
+
+static void order_all(struct bench *b)
+{
+	for (unsigned i = 0; i < FILES; i++)
+		if (b->ino[i])
+			ck_assert_int_eq(moves_order(b->moves, b->ino[i]), 0);
+}
+
+static bool is_ordering(const struct bench *b)
+{
+	struct order_status s;
+
+	order_get_status(b->moves, &s);
+	return s.wanted || s.is_at_work;
+}
+
+static void order_to_the_end(struct bench *b)
+{
+	for (unsigned turns = 0; is_ordering(b); turns++) {
+		ck_assert_uint_lt(turns, MAX_TURNS);
+		turn(b);
+	}
+}
+
+/* Small files that lie apart are brought together, and nothing that lies well
+ * is moved again. */
+START_TEST(files_are_brought_together)
+{
+	struct order_status s, again;
+	unsigned before, after;
+	struct bench b;
+
+	bench_open(&b, 220 + (uint64_t)_i);
+	moves_pause(b.moves, true);
+	before = pieces(&b);
+	order_all(&b);
+	order_to_the_end(&b);
+	after = pieces(&b);
+	order_get_status(b.moves, &s);
+	ck_assert_uint_lt(after, before / 2);
+	ck_assert_uint_gt(s.runs_before, 2 * s.runs_after);
+	files_verify(&b);
+	order_all(&b);
+	order_to_the_end(&b);
+	order_get_status(b.moves, &again);
+	ck_assert_uint_lt(again.sectors - s.sectors, s.sectors / 8);
+	moves_close(b.moves);
+	rig_remount(&b.rig);
+	files_verify(&b);
+	ck_assert_uint_le(pieces(&b), after);
+	rig_close(&b.rig);
+}
+END_TEST
+
+#define PARTS 40u
+
+static void part_do(struct bench *b, uint64_t ino, unsigned part,
+		    enum fs_op_type type)
+{
+	static uint8_t data[BYTES], seen[BYTES];
+	struct fs_op op = { .type = type, .ino = ino, .size = BYTES,
+			    .offset = part * (uint64_t)BYTES,
+			    .data = data, .buffer = seen };
+
+	fill(data, part, 1);
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	if (type == FS_READ)
+		ck_assert_int_eq(memcmp(data, seen, BYTES), 0);
+}
+
+/* Two files grow by turns: they lie in pieces. */
+static void make_pieces(struct bench *b, uint64_t ino[2])
+{
+	ck_assert_int_eq(rig_mknod(&b->rig, 1, "one", S_IFREG | 0644, &ino[0]),
+			 0);
+	ck_assert_int_eq(rig_mknod(&b->rig, 1, "two", S_IFREG | 0644, &ino[1]),
+			 0);
+	for (unsigned i = 0; i < 2 * PARTS; i++) {
+		part_do(b, ino[i % 2], i / 2, FS_WRITE);
+		ck_assert_int_eq(rig_sync(&b->rig), 0);
+	}
+}
+
+static void remount(struct bench *b)
+{
+	moves_close(b->moves);
+	rig_remount(&b->rig);
+	ck_assert_int_eq(moves_open(b->rig.fs, &b->moves), 0);
+	moves_pause(b->moves, true);
+}
+
+/* As a read of all of the file from the disk is told. */
+static void tell_read(struct bench *b, uint64_t ino)
+{
+	static struct fs_extent list[256];
+	static struct file file;
+	struct read_watch *watch = b->rig.fs->read_watch;
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino,
+			    .buffer = list, .size = 256 };
+
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	file.ino = ino;
+	file.size = (uint64_t)PARTS * BYTES;
+	for (unsigned i = 0; i < op.result; i++) {
+		struct read_segment segment = {
+			.file = &file,
+			.addr = list[i].lbn, .n = list[i].bytes / SECTOR_BYTES,
+			.off = list[i].offset / SECTOR_BYTES,
+			.first = list[i].lbn,
+			.end = list[i].lbn + list[i].bytes / SECTOR_BYTES,
+		};
+
+		watch->read(watch, &segment);
+	}
+}
+
+static const struct notice_file *noticed(const struct bench *b, uint64_t ino)
+{
+	for (unsigned i = 0; i < NOTICE_FILES; i++)
+		if (b->moves->notice.file[i].ino == ino)
+			return &b->moves->notice.file[i];
+	ck_abort_msg("nothing was noticed");
+}
+
+/* Both files are read from the disk once, and one again and again: that one is
+ * brought together. */
+START_TEST(what_is_read_is_brought_together)
+{
+	uint64_t ino[2], end[2] = { 0, 0 };
+	unsigned before[2];
+	struct bench b;
+
+	bench_open(&b, 230 + (uint64_t)_i);
+	make_pieces(&b, ino);
+	remount(&b);
+	for (unsigned i = 0; i < 2; i++)
+		before[i] = pieces_of(&b, ino[i], &end[i]);
+	ck_assert_uint_gt(before[0], 8);
+	for (unsigned i = 0; i < 2 * PARTS; i++)
+		part_do(&b, ino[i >= PARTS], i % PARTS, FS_READ);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_uint_gt(noticed(&b, ino[i])->sectors,
+				  PARTS * BYTES / SECTOR_BYTES / 2);
+		ck_assert_uint_gt(noticed(&b, ino[i])->breaks, before[i] / 2);
+	}
+	for (unsigned round = 1; round <= 16; round++)
+		tell_read(&b, ino[0]);
+	ck_assert_uint_ge(noticed(&b, ino[0])->reads, 15);
+	order_to_the_end(&b);
+	end[0] = end[1] = 0;
+	ck_assert_uint_lt(pieces_of(&b, ino[0], &end[0]), before[0] / 2);
+	ck_assert_uint_eq(pieces_of(&b, ino[1], &end[1]), before[1]);
+	remount(&b);
+	for (unsigned i = 0; i < 2 * PARTS; i++)
+		part_do(&b, ino[i % 2], i / 2, FS_READ);
+	bench_close(&b);
+}
+END_TEST
+
+/* Users change files, and the power goes or an unmount comes. */
+START_TEST(order_beside_users)
+{
+	struct bench b;
+
+	bench_open(&b, 240 + (uint64_t)_i);
+	order_all(&b);
+	for (int i = 0; i < 40 + _i * 60; i++) {
+		turn(&b);
+		change_something(&b);
+		if (i == 200)
+			order_all(&b);
+	}
+	if (_i % 2) {
+		bench_close(&b);
+		return;
+	}
+	ck_assert_int_eq(rig_sync(&b.rig), 0);
+	for (int i = 0; i < _i; i++)
+		turn(&b);
+	cut(&b, SIM_CUT_RANDOM);
+	files_verify(&b);
+	rig_close(&b.rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("move");
@@ -362,6 +576,9 @@ int main(void)
 	tcase_add_loop_test(tcase, unmounts_in_each_step, MOVE_LOOK,
 			    MOVE_DRAIN + 1);
 	tcase_add_test(tcase, outlives_a_mount);
+	tcase_add_loop_test(tcase, files_are_brought_together, 0, 2);
+	tcase_add_loop_test(tcase, what_is_read_is_brought_together, 0, 2);
+	tcase_add_loop_test(tcase, order_beside_users, 0, 8);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

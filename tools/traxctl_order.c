@@ -1,0 +1,157 @@
+/*
+ * traxctl_order.c - brings the data of files together, and says what that has
+ * gained.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/facts.h"
+#include "tools/traxctl.h"
+
+#define ATTRIBUTE "trax.moves"
+/* Between two looks whether there is room for more files, or all is done. */
+#define LOOK_US 200000u
+
+static int show(const char *path, const struct arguments *a)
+{
+	json_t *moves = read_json(path, ATTRIBUTE);
+	json_t *order = moves ? fact_at(moves, "order") : NULL;
+	const char *state;
+
+	if (!moves)
+		return complain(a, ATTRIBUTE);
+	if (a->json) {
+		print_json(order ? order : moves);
+	} else if (!order) {
+		puts("nothing is moved: no disk that rotates, or moves=0");
+	} else {
+		state = fact_is_set(order, "paused") ? "paused" :
+			fact_is_set(order, "at_work") ||
+			fact_number(order, "files_waiting") > 0 ?
+				"running" : "waiting";
+		printf("%-14s%s, %.0f files wait\n", "state", state,
+		       fact_number(order, "files_waiting"));
+		printf("%-14s%s, in %.0f pieces before, in %.0f now\n",
+		       "moved", size_text(fact_number(order, "moved_bytes")).s,
+		       fact_number(order, "pieces_before"),
+		       fact_number(order, "pieces_after"));
+		printf("%-14s%.0f of %.0f times\n", "left alone",
+		       fact_number(order, "left"),
+		       fact_number(order, "batches"));
+	}
+	json_decref(moves);
+	return EXIT_SUCCESS;
+}
+
+static int act(const char *root, uint32_t command, const struct arguments *a)
+{
+	struct trax_control c = { .command = command,
+				  .payload_bytes = TRAX_TASK_NAME_BYTES };
+
+	strcpy((char *)c.payload, "order");
+	return control_ioctl(root, &c) ? complain(a, "order") : EXIT_SUCCESS;
+}
+
+/* ---- now ---- */
+
+#define BATCH_FILES (TRAX_CONTROL_PAYLOAD_BYTES / sizeof(uint64_t))
+
+struct order_batch {
+	const char *root;
+	uint64_t ino[BATCH_FILES];
+	unsigned n;
+};
+
+static int batch_send(struct order_batch *batch)
+{
+	struct trax_control c;
+	unsigned left = batch->n;
+
+	while (left) {
+		c = (struct trax_control){
+			.command = TRAX_CONTROL_ORDER,
+			.payload_bytes = left * (uint32_t)sizeof(uint64_t),
+		};
+		memcpy(c.payload, batch->ino + batch->n - left,
+		       c.payload_bytes);
+		if (control_ioctl(batch->root, &c))
+			return -1;
+		left -= c.result < left ? (unsigned)c.result : left;
+		if (left)
+			usleep(LOOK_US);
+	}
+	batch->n = 0;
+	return 0;
+}
+
+static int batch_add(void *arg, uint64_t ino)
+{
+	struct order_batch *batch = arg;
+
+	batch->ino[batch->n++] = ino;
+	return batch->n == BATCH_FILES ? batch_send(batch) : 0;
+}
+
+/* Until nothing waits any more, or it is paused. */
+static int wait_for_end(const char *root)
+{
+	bool over = false;
+	json_t *moves, *order;
+
+	while (!over) {
+		usleep(LOOK_US);
+		moves = read_json(root, ATTRIBUTE);
+		if (!moves)
+			return -1;
+		order = fact_at(moves, "order");
+		over = !order || fact_is_set(order, "paused") ||
+		       (!fact_is_set(order, "at_work") &&
+			!(fact_number(order, "files_waiting") > 0));
+		json_decref(moves);
+	}
+	return 0;
+}
+
+static int order_now(const char *root, const struct arguments *a)
+{
+	struct order_batch batch = { .root = root };
+	/* What is not on the disk yet has no place. */
+	int rc = sync_mount(root);
+
+	if (!rc)
+		rc = walk_files(a->paths + 1, batch_add, &batch);
+	if (!rc)
+		rc = batch_send(&batch);
+	if (!rc && a->wait)
+		rc = wait_for_end(root);
+	if (rc)
+		return complain(a, "order");
+	return a->wait ? show(root, a) : EXIT_SUCCESS;
+}
+
+int run_order(const struct arguments *a)
+{
+	struct arguments on = *a;
+	char *root;
+	int code = EXIT_WRONG_USE;
+
+	on.path = a->paths[1];
+	root = mount_point(on.path);
+	if (!root)
+		return complain(&on, "stat");
+	if (!strcmp(a->paths[0], "now"))
+		code = order_now(root, &on);
+	else if (a->paths_n == 2 && !strcmp(a->paths[0], "status"))
+		code = show(root, &on);
+	else if (a->paths_n == 2 && !strcmp(a->paths[0], "pause"))
+		code = act(root, TRAX_CONTROL_TASK_PAUSE, &on);
+	else if (a->paths_n == 2 && !strcmp(a->paths[0], "resume"))
+		code = act(root, TRAX_CONTROL_TASK_RESUME, &on);
+	else
+		fputs("traxctl: order status|pause|resume|now PATH\n", stderr);
+	free(root);
+	return code;
+}
