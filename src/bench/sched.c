@@ -34,6 +34,7 @@ const struct sched_experiment sched_table[] = {
 	{ "range-options", "how many places of a range must be looked at",
 	  sched_range_options },
 	{ "range-reads", "reads mixed into range writes", sched_range_reads },
+	{ "age", "a month of use, against a fresh file system", sched_age },
 	{ "clean", "a used file system without cleaning, with it, and ideally",
 	  sched_clean },
 	{ "create", "small files by many writers, and in fuller groups",

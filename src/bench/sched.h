@@ -64,6 +64,7 @@ int sched_decide(const struct sched_options *options);
 int sched_range(const struct sched_options *options);
 int sched_range_options(const struct sched_options *options);
 int sched_range_reads(const struct sched_options *options);
+int sched_age(const struct sched_options *options);
 int sched_clean(const struct sched_options *options);
 int sched_create(const struct sched_options *options);
 int sched_fsync(const struct sched_options *options);

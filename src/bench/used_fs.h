@@ -1,0 +1,71 @@
+/*
+ * used_fs.h - a file system on a simulated drive whose files are made, appended
+ * to and deleted in a known order: the same whatever room there is.
+ *
+ * USED_BYTES of files of 4 to 64 KiB and, one in 64, of 2 MiB, in USED_DIRS
+ * directories by turns, fill a given share of the room; all the rest of the
+ * disk is given to one file.
+ */
+#ifndef TRAX_BENCH_USED_FS_H
+#define TRAX_BENCH_USED_FS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+#include "move/move.h"
+
+#define USED_BYTES (UINT64_C(640) << 20)
+#define USED_DIRS 32u
+
+struct used_file {
+	uint64_t ino;
+	uint32_t bytes, number;	/* it is in directory number % USED_DIRS */
+};
+
+struct used {
+	struct rig rig;
+	struct fs_options options;
+	struct fs *fs;
+	struct moves *moves;	/* NULL: nothing moves now */
+	uint64_t moves_ns;	/* when they want to be called again */
+	uint64_t dir[USED_DIRS];
+	struct used_file *file;
+	uint32_t files, made;
+	uint64_t data_bytes;	/* of all files, in whole blocks */
+	uint8_t *bytes;
+	uint64_t seed;
+	bool busy;
+	bool counts;		/* the next two are counted */
+	uint64_t large_bytes, large_extents;	/* of large files */
+};
+
+/* An empty one: USED_BYTES are `percent` of its room.  Close it after an error,
+ * too. */
+int used_open(const struct sched_options *options, unsigned percent,
+	      struct used *used);
+void used_close(struct used *used);
+/* The caches are empty then. */
+int used_remount(struct used *used);
+
+uint64_t used_random(struct used *used);
+/* Time passes, unless an operation that is waited for is over. */
+void used_turn(struct used *used, bool waits);
+
+/* All return 0 or a negative errno.  Files are numbers below used->files. */
+uint32_t used_any(struct used *used);	/* a file by chance */
+int used_file_make(struct used *used);	/* the last one then */
+int used_file_delete(struct used *used, uint32_t i);	/* the last one gets
+							 * its number */
+int used_append(struct used *used, uint32_t i, uint32_t more);
+int used_io(struct used *used, uint64_t ino, enum fs_op_type type,
+	    uint64_t from, uint64_t end);
+int used_sync(struct used *used);
+/* Makes files until there are USED_BYTES. */
+int used_fill(struct used *used);
+/* One reads a file or appends to it, and makes one or deletes one. */
+int used_transaction(struct used *used);
+
+#endif
