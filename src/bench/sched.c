@@ -39,6 +39,8 @@ const struct sched_experiment sched_table[] = {
 	  sched_clean },
 	{ "create", "small files by many writers, and in fuller groups",
 	  sched_create },
+	{ "postmark", "small files in 100 directories: what metadata costs",
+	  sched_postmark },
 	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
 	{ "unpack", "a tree of small files, with sync", sched_unpack },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },

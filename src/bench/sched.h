@@ -67,6 +67,7 @@ int sched_range_reads(const struct sched_options *options);
 int sched_age(const struct sched_options *options);
 int sched_clean(const struct sched_options *options);
 int sched_create(const struct sched_options *options);
+int sched_postmark(const struct sched_options *options);
 int sched_fsync(const struct sched_options *options);
 int sched_doubt(const struct sched_options *options);
 int sched_said(const struct sched_options *options);
