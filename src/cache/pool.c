@@ -16,9 +16,10 @@
 
 #define ALIGNMENT 4096u
 #define MIN_BUDGET_BYTES ((size_t)32 << 20)
-/* Nodes that files in some hundred directories change by turns: with fewer each
- * of them is written again and again.  Up to half of the memory. */
-#define LEAST_NODES_BYTES ((size_t)16 << 20)
+/* Nodes of some ten thousand files in a hundred directories, changed by turns:
+ * with fewer each of them is written again and again.  Up to half of the
+ * memory. */
+#define LEAST_NODES_BYTES ((size_t)32 << 20)
 #define MAX_DEFAULT_BYTES ((size_t)1 << 30)
 
 struct pool {

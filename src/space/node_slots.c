@@ -362,6 +362,23 @@ traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
 	return s->last_mirror;
 }
 
+traxaddr space_slot_take_next(struct space *s)
+{
+	uint32_t slot = 0, unused;
+	const struct node_track *mirrors = slot_find(s, s->last_mirror,
+						     &unused);
+	struct node_track *t = slot_find(s, s->last_run, &slot);
+
+	if (!t || t == mirrors || t->failed || !track_takes_mirrors(t)) {
+		t = track_emptiest(s, mirrors);
+		slot = 0;
+	}
+	if (!t || t->failed || !track_takes_mirrors(t))
+		return 0;
+	s->last_run = slot_mark_taken(s, t, track_free_slot(t, slot));
+	return s->last_run;
+}
+
 traxaddr space_slot_take_other(struct space *s, traxaddr bad,
 			       traxaddr other, bool frozen)
 {

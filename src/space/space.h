@@ -157,6 +157,13 @@ traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);
  */
 traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
 
+/*
+ * A slot behind the one that it gave last, on a track that was the emptiest and
+ * on which no mirrors are being put: nodes that are written together go out in
+ * few accesses.  0: there is none.  Uses up a reserved slot.
+ */
+traxaddr space_slot_take_next(struct space *space);
+
 /* Frees a slot: at once when it was taken in the running generation and is
  * not yet part of a frozen one, else pending. */
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);

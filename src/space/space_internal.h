@@ -85,6 +85,8 @@ struct space {
 	traxaddr last_slot;	/* slot of the last node that had no
 				 * neighbour */
 	traxaddr last_mirror;	/* the slot that was taken last for a mirror */
+	traxaddr last_run;	/* the same for a node that was to lie behind
+				 * others (space_slot_take_next) */
 };
 
 struct pending *pending_running(struct space *space);

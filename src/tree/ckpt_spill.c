@@ -6,10 +6,11 @@
  * those that are changed again at once: of files that are made in a hundred
  * directories by turns, each checkpoint would write the same leaves again.  So
  * only those that were not changed for longest are written: mostly they are
- * full.  They go to the slots that they got when they were changed first in
- * this generation, which no root knows; a crash leaves nothing of them, and the
- * log has what they hold.  Their checksums are in their parents, which are
- * dirty and stay in memory until the checkpoint.
+ * full.  They go one behind the other, in the order of their keys, to slots on
+ * a track that was the emptiest, and their mirrors to another: two sweeps,
+ * however far apart they were.  No root knows these slots; a crash leaves
+ * nothing of them, and the log has what they hold.  Their checksums are in
+ * their parents, which are dirty and stay in memory until the checkpoint.
  *
  * While they are written they are frozen.  One that is changed meanwhile goes
  * on in another slot, as at a checkpoint; slots that are given up meanwhile are
@@ -20,9 +21,10 @@
 
 #include "tree/ckpt_internal.h"
 
-/* Of the dirty nodes, one in so many is written; fewer leaves do not pay, and a
- * checkpoint is made. */
-#define SPILL_PART 3u
+/* Of the dirty nodes, one in so many is written, those that were changed last
+ * are not: more of them would soon be changed again.  With fewer leaves than
+ * this a checkpoint is made. */
+#define SPILL_PART 8u
 #define SPILL_LEAST 16u
 
 static bool may_spill(const struct buffer *buffer)
@@ -30,26 +32,59 @@ static bool may_spill(const struct buffer *buffer)
 	return !buffer->level && buffer->live && buffer->parent;
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const struct buffer *x = *(struct buffer *const *)a;
+	const struct buffer *y = *(struct buffer *const *)b;
+
+	return key_cmp(node_low(x->node), node_low(y->node));
+}
+
+/* Gives a leaf slots behind those of the leaf before, if there are any. */
+static void gather(struct tree *tree, struct buffer *leaf)
+{
+	const unsigned i = apply_index(leaf);
+	const struct node_ptr old = leaf->ptr;
+	struct node_ptr ptr = old;
+
+	if (!space_slots_reserve(tree->space, 2))
+		return;
+	ptr.addr = space_slot_take_next(tree->space);
+	if (!ptr.addr) {
+		space_slots_release(tree->space, 2);
+		return;
+	}
+	ptr.addr2 = space_slot_take_mirror(tree->space, ptr.addr);
+	buffer_set_ptr(tree->buffers, leaf, &ptr);
+	node_set_place(leaf->node, ptr.addr, ptr.addr2, ptr.gen);
+	node_child_set(leaf->parent->node, i, &ptr);
+	apply_free_slots(tree, &old);
+}
+
 bool ckpt_spill_begin(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
-	const size_t most = tree->buffers->n_dirty / SPILL_PART;
-	struct list *pos, *next;
+	const size_t part = tree->buffers->n_dirty / SPILL_PART;
+	const size_t most = part > SPILL_LEAST ? part : SPILL_LEAST;
+	struct list *pos;
 	size_t n = 0;
 
-	list_for_each(pos, &tree->buffers->dirty)
-		n += may_spill(list_entry(pos, struct buffer, link));
-	if (!tree->log_started || n < SPILL_LEAST || most < SPILL_LEAST)
+	ckpt->n = 0;
+	list_for_each(pos, &tree->buffers->dirty) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
+
+		if (may_spill(f) && n < most)
+			ckpt->order[n++] = f;
+	}
+	if (!tree->log_started || n < SPILL_LEAST)
 		return false;
 	free(ckpt->payload);	/* that of the last root */
 	ckpt->payload = NULL;
-	ckpt->n = 0;
-	list_for_each_safe(pos, next, &tree->buffers->dirty) {
-		struct buffer *f = list_entry(pos, struct buffer, link);
-
-		if (may_spill(f) && ckpt->n < most)
-			ckpt_freeze(tree, f);
-	}
+	qsort(ckpt->order, n, sizeof(*ckpt->order), by_key);
+	for (size_t i = 0; i < n; i++)
+		gather(tree, ckpt->order[i]);
+	for (size_t i = 0; i < n; i++)
+		ckpt_freeze(tree, ckpt->order[i]);
 	tree->stats.spills++;
 	ckpt->pressed = false;
 	ckpt->failures = 0;

@@ -376,8 +376,10 @@ void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc);
 bool txn_run_all(struct tree *tree);
 /* Lets transactions try again that found no buffers for their fetches. */
 void txn_feed_starved(struct tree *tree);
-/* Buffers that may be dirty before a checkpoint is due, and as many frozen. */
+/* Buffers that may be dirty before some are written. */
 size_t tree_dirty_most(const struct tree *tree);
+/* Buffers that may be dirty now, beside those that are being written. */
+size_t tree_dirty_room(const struct tree *tree);
 /* How many buffers transactions may pin. */
 size_t tree_pins_most(const struct tree *tree);
 void txn_add_ready(struct tree_txn *txn);

@@ -14,9 +14,10 @@
  *
  * What keeps this live: some buffers are for pins (tree_pins_most;
  * TREE_OWN_PINS of these for the tree's own work, checkpoints need none), of
- * the others half may be dirty and half frozen; so an admitted transaction
- * always finds a buffer for each node that it changes, and one for each that it
- * reads once others end.
+ * the others all may be dirty or frozen, but a part is left when writing begins
+ * (tree_dirty_most), so that changes go on; so an admitted transaction always
+ * finds a buffer for each node that it changes, and one for each that it reads
+ * once others end.
  */
 #include <assert.h>
 #include <errno.h>
@@ -127,13 +128,12 @@ static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
  * checkpoint. */
 static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 {
-	const size_t most = tree_dirty_most(tree);
 	const size_t dirty = tree->buffers->n_dirty + txn->bounds.new_nodes;
 
 	if (txn->own || (!tree->buffers->n_dirty && !tree->new_reserved) ||
-	    dirty + tree->new_reserved <= most)
+	    dirty + tree->new_reserved <= tree_dirty_room(tree))
 		return true;
-	if (dirty > most)
+	if (dirty > tree_dirty_most(tree))
 		tree->ckpt.pressed = true;
 	return false;
 }

@@ -9,6 +9,9 @@
 #include "tree/tree_internal.h"
 
 #define PINS_LEAST (3 * TREE_MAX_NODES)
+/* Buffers for what is changed while the rest is written: those of some
+ * transactions. */
+#define DIRTY_APART (2 * TREE_MAX_NODES)
 
 int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn)
@@ -107,17 +110,33 @@ void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc)
 		txn_add_ready(txn);
 }
 
-/* A quarter of the buffers, or PINS_LEAST if that is more, but not above half
+/* An eighth of the buffers, or PINS_LEAST if that is more, but not above half
  * of them. */
 size_t tree_pins_most(const struct tree *tree)
 {
 	const size_t count = tree->buffers->count;
-	const size_t most = count / 4 > PINS_LEAST ? count / 4 : PINS_LEAST;
+	const size_t most = count / 8 > PINS_LEAST ? count / 8 : PINS_LEAST;
 
 	return most < count / 2 ? most : count / 2;
 }
 
+/* What is not for pins may be dirty, but for an eighth, or DIRTY_APART if that
+ * is more but not above half of it, which goes on being changed while the rest
+ * is written. */
 size_t tree_dirty_most(const struct tree *tree)
 {
-	return (tree->buffers->count - tree_pins_most(tree)) / 2;
+	const size_t most = tree->buffers->count - tree_pins_most(tree);
+	size_t apart = most / 8 > DIRTY_APART ? most / 8 : DIRTY_APART;
+
+	apart = apart < most / 2 ? apart : most / 2;
+	return most - apart;
+}
+
+size_t tree_dirty_room(const struct tree *tree)
+{
+	const size_t most = tree->buffers->count - tree_pins_most(tree);
+	const size_t room = most > tree->buffers->n_frozen ?
+		most - tree->buffers->n_frozen : 0;
+
+	return room < tree_dirty_most(tree) ? room : tree_dirty_most(tree);
 }

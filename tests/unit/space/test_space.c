@@ -821,6 +821,35 @@ START_TEST(slot_freed_twice_is_told)
 }
 END_TEST
 
+/* Nodes that are written together lie one behind the other, and their mirrors
+ * do on another track. */
+START_TEST(a_run_of_slots_lies_apart_from_mirrors)
+{
+	struct space *s = space_example(32768);
+	traxaddr run[5], mirror[5];
+
+	for (uint32_t track = 0; track < 2; track++) {
+		ck_assert_int_eq(space_take(s, 1024 + track * 2048, 1024), 0);
+		ck_assert_int_eq(space_owner_put(s, 1024 + track * 2048, 1024,
+						 OWNER_NODES), 0);
+	}
+	ck_assert(space_slots_reserve(s, 11));
+	space_slot_take(s, 0, false);
+	for (unsigned i = 0; i < 5; i++) {
+		run[i] = space_slot_take_next(s);
+		mirror[i] = space_slot_take_mirror(s, run[i]);
+		ck_assert_uint_ne(run[i], 0);
+		ck_assert_uint_eq(run[i] < 3072, run[0] < 3072);
+		ck_assert_uint_ne(run[i] < 3072, mirror[i] < 3072);
+		if (i) {
+			ck_assert_uint_eq(run[i], run[i - 1] + 32);
+			ck_assert_uint_eq(mirror[i], mirror[i - 1] + 32);
+		}
+	}
+	space_free(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -834,6 +863,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, load_refuses_contradictions);
 	tcase_add_test(tc, root_refuses_contradictions);
 	tcase_add_test(tc, slot_freed_twice_is_told);
+	tcase_add_test(tc, a_run_of_slots_lies_apart_from_mirrors);
 	suite_add_tcase(s, tc);
 	return s;
 }
