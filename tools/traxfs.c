@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -627,15 +628,14 @@ const char *__lsan_default_suppressions(void)
 #endif
 
 /* The daemon leaves its working directory. */
-static bool make_absolute(char **path)
+static bool make_absolute(char **path, char full[PATH_MAX])
 {
-	char *full = realpath(*path, NULL);
-
-	if (!full)
+	if (!realpath(*path, full)) {
 		msg_error("%s: %s", *path, strerror(errno));
-	else
-		*path = full;
-	return full;
+		return false;
+	}
+	*path = full;
+	return true;
 }
 
 static enum exit_code run(struct arguments *a)
@@ -669,6 +669,7 @@ int main(int argc, char **argv)
 		options, parse, "DEVICE MOUNTPOINT",
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
+	static char device[PATH_MAX], mountpoint[PATH_MAX];
 	struct arguments a = { .list = NULL };
 	enum exit_code code = EXIT_MOUNT;
 
@@ -680,8 +681,9 @@ int main(int argc, char **argv)
 		mount_settings_parse(&a.settings, "suid,dev");
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if ((a.settings.remount || make_absolute(&a.device)) &&
-	    make_absolute(&a.mountpoint))
+	if ((a.settings.remount || make_absolute(&a.device, device)) &&
+	    make_absolute(&a.mountpoint, mountpoint))
 		code = run(&a);
+	free(a.list);
 	return code;
 }
