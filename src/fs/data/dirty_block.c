@@ -400,14 +400,6 @@ void block_drop_clean(struct file *file, struct block *block)
 
 /* ---- Holds ---- */
 
-struct log_unpin {
-	struct list link;
-	struct log_pin *pin;
-	uint64_t seq;		/* must be durable first; 0: all */
-	unsigned refs;
-	bool covered;		/* by the commit that is under way */
-};
-
 static void log_pin_unref(struct files *files, struct log_pin *pin,
 			  unsigned refs)
 {
@@ -452,25 +444,19 @@ void log_pin_drop(struct file *file, struct block *block)
 	log_pin_unref(file->files, pin, 1);
 }
 
+/* The pin is gone with its last block, so the latest record of all counts. */
 void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq)
 {
-	struct files *files = file->files;
-	struct log_unpin *last = NULL;
 	struct log_pin *pin = block->pin;
 
-	if (!list_empty(&files->log_unpins))
-		last = list_entry(files->log_unpins.prev, struct log_unpin,
-				  link);
 	log_pin_detach(file, block);
-	if (last && last->pin == pin && last->seq == seq) {
-		last->refs++;
-		return;
+	if (!pin->dropped++) {
+		list_add(&file->files->log_unpins, &pin->drop_link);
+		pin->drop_seq = seq;
+	} else if (!seq || (pin->drop_seq && seq > pin->drop_seq)) {
+		pin->drop_seq = seq;
 	}
-	last = abandon_alloc(files->fs, sizeof(*last));
-	if (!last)
-		return; /* the record stays pinned until unmount */
-	*last = (struct log_unpin){ .pin = pin, .seq = seq, .refs = 1 };
-	list_add(&files->log_unpins, &last->link);
+	pin->drop_covered = false;
 }
 
 void log_pin_cover(struct files *files)
@@ -478,7 +464,8 @@ void log_pin_cover(struct files *files)
 	struct list *pos;
 
 	list_for_each(pos, &files->log_unpins)
-		list_entry(pos, struct log_unpin, link)->covered = true;
+		list_entry(pos, struct log_pin, drop_link)->drop_covered =
+			true;
 }
 
 void log_pin_run(struct files *files, bool committed)
@@ -486,18 +473,21 @@ void log_pin_run(struct files *files, bool committed)
 	struct log *log = tree_log(files->fs->tree);
 	uint64_t durable = log_durable_seq(log);
 	bool pending = log_has_pending(log);
-	struct log_unpin *release;
 	struct list *pos, *tmp;
 
 	list_for_each_safe(pos, tmp, &files->log_unpins) {
-		release = list_entry(pos, struct log_unpin, link);
-		if ((release->seq ? release->seq > durable : pending) &&
-		    !(committed && release->covered))
+		struct log_pin *pin = list_entry(pos, struct log_pin,
+						 drop_link);
+		const uint64_t seq = pin->drop_seq;
+		const unsigned dropped = pin->dropped;
+
+		if ((seq ? seq > durable : pending) &&
+		    !(committed && pin->drop_covered))
 			continue;
 		/* The next root may leave the older record behind. */
-		log_depend_on(log, release->seq ? release->seq : durable);
-		list_del(&release->link);
-		log_pin_unref(files, release->pin, release->refs);
-		abandon_free(release);
+		log_depend_on(log, seq ? seq : durable);
+		list_del(&pin->drop_link);
+		pin->dropped = 0;
+		log_pin_unref(files, pin, dropped);
 	}
 }

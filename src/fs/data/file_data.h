@@ -72,7 +72,12 @@ struct writeback_policy;	/* writeback_policy.h */
 struct log_pin {
 	struct list link;
 	uint64_t seq;
-	unsigned refs;
+	unsigned refs;		/* blocks, those to be dropped among them */
+	unsigned dropped;	/* blocks that need it no more when a record is
+				   durable; 0: not in files->log_unpins */
+	struct list drop_link;
+	uint64_t drop_seq;	/* that record; 0: all that there are */
+	bool drop_covered;	/* by the commit that is under way */
 };
 
 struct block {
