@@ -199,6 +199,11 @@ static void groups_save(const struct space *s, struct group_item *item)
 		};
 }
 
+size_t space_cut_bytes(const struct space *s)
+{
+	return slots_map_bytes(s) + s->groups * sizeof(struct group_item);
+}
+
 int space_cut(struct space *s, void **payload, uint32_t *slotmap_bytes,
 	      uint32_t *group_bytes)
 {

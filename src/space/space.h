@@ -214,9 +214,13 @@ int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 
 /* ---- Cut and durable ---- */
 
+/* The length of a payload, if there were a cut now. */
+size_t space_cut_bytes(const struct space *space);
+
 /*
  * Ends the running generation: freezes what its root will say into a payload
  * (slot map, then group table; allocated, caller frees), and starts the next.
+ * Nothing has changed when it fails: -ENOMEM, -EFBIG.
  */
 int space_cut(struct space *space, void **payload, uint32_t *slotmap_bytes,
 	      uint32_t *group_bytes);

@@ -197,11 +197,12 @@ static int cut(struct tree *tree, uint64_t now_ns)
 		.inodes = tree->inodes,
 		.wall_ns = env_wall_ns(tree->env),
 	};
-	rc = space_cut(tree->space, &ckpt->payload, &root->slotmap_bytes,
-		       &root->group_bytes);
+	rc = area_reserve(tree,
+			  format_area_bytes(space_cut_bytes(tree->space)));
+	/* The last that can fail: a generation ends once. */
 	if (!rc)
-		rc = area_reserve(tree, format_area_bytes(root->slotmap_bytes +
-							  root->group_bytes));
+		rc = space_cut(tree->space, &ckpt->payload,
+			       &root->slotmap_bytes, &root->group_bytes);
 	if (rc)
 		return rc;
 	cut_log(tree);
@@ -210,7 +211,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	tree->growth.map_bytes = root->slotmap_bytes + root->group_bytes;
 	ckpt->gen = tree->gen++;
 	ckpt->moved_n = 0;
-	ckpt->failures = ckpt->root_failures = 0;
+	ckpt->failures = ckpt->root_failures = ckpt->cut_failures = 0;
 	ckpt->pause_ns = ckpt->retry_ns = 0;
 	ckpt->started_ns = now_ns;
 	freeze(tree);
@@ -303,6 +304,24 @@ static void root_failed(struct tree *tree, const struct disk_request *req)
 	}
 	tree_fail(tree, "no root can be written");
 	give_up(tree);
+}
+
+/* There is no memory for a root: nothing has changed yet.  Returns when it is
+ * tried again; UINT64_MAX: never. */
+static uint64_t cut_failed(struct tree *tree, int rc, uint64_t now_ns)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	uint64_t pause_ns;
+
+	if (rc == -ENOMEM &&
+	    fault_next(FAULT_ROOT, FAULT_MEMORY, ++ckpt->cut_failures,
+		       &pause_ns) == FAULT_RETRY) {
+		ckpt->retry_ns = now_ns + pause_ns;
+		return ckpt->retry_ns;
+	}
+	tree_fail(tree, "no room for a root");
+	give_up(tree);
+	return UINT64_MAX;
 }
 
 /* One good copy is enough: the next root is written to the other area. */
@@ -481,6 +500,7 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 	uint64_t next_ns = UINT64_MAX;
+	int rc;
 
 	if (!tree->started)
 		return next_ns;
@@ -512,11 +532,11 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 		tree_wake(&ckpt->next_list, 0);
 		return next_ns;
 	}
-	if (cut(tree, now_ns)) {
-		tree_fail(tree, "no room for a root");
-		give_up(tree);
-		return next_ns;
-	}
+	if (now_ns < ckpt->retry_ns)
+		return ckpt->retry_ns;
+	rc = cut(tree, now_ns);
+	if (rc)
+		return cut_failed(tree, rc, now_ns);
 	run_writing(tree, now_ns);
 	return ckpt_retry_ns(ckpt, now_ns);
 }

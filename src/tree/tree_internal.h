@@ -137,6 +137,7 @@ struct checkpoint {
 				 * the mirrors' addresses */
 	unsigned failures;	/* copies of nodes whose write failed */
 	unsigned root_failures;	/* times that both copies of the root failed */
+	unsigned cut_failures;	/* times that there was no memory for it */
 	uint64_t pause_ns;	/* pause before failed writes are repeated */
 	uint64_t retry_ns;	/* end of that pause */
 	struct ckpt_write write[CKPT_WRITES];
