@@ -13,38 +13,17 @@
 
 #include "base/csum.h"
 #include "tests/rig/oracle_model.h"
+#include "tests/rig/replay.h"
+
+#define FILE_BYTES 393216u	/* of a client's file, at most */
 
 /* ---- Driving the file system ---- */
-
-static void call_done(struct fs_op *op)
-{
-	*(bool *)op->owner = true;
-}
-
-static void drive(struct fs *fs, struct world *world)
-{
-	world_drive(world, fs);
-}
-
-int oracle_call(struct fs *fs, struct world *world, struct fs_op *op)
-{
-	bool done = false;
-
-	op->done = call_done;
-	op->owner = &done;
-	world_submit(world, fs, op);
-	for (unsigned i = 0; !done; i++) {
-		assert(i < 10000000 && "the file system hangs");
-		drive(fs, world);
-	}
-	return op->rc;
-}
 
 static void forget(struct fs *fs, struct world *world, uint64_t ino)
 {
 	struct fs_op op = { .type = FS_FORGET, .ino = ino, .size = 1 };
 
-	oracle_call(fs, world, &op);
+	world_call(fs, world, &op);
 }
 
 /* ---- Clients ---- */
@@ -75,6 +54,7 @@ struct oracle {
 	unsigned long counts[32];
 	bool allow;
 	bool overwrites;	/* hardly anything else is done */
+	struct replay *replay;	/* what the only client does; NULL: anything */
 };
 
 static unsigned pick(struct client *c, unsigned n)
@@ -276,7 +256,7 @@ static int start_rename(struct client *c)
 static int start_write_at(struct client *c, struct mnode *node,
 			  uint64_t offset, unsigned bytes)
 {
-	if (offset + bytes > MODEL_FILE_BYTES)
+	if (offset + bytes > FILE_BYTES)
 		return -1;
 	for (unsigned i = 0; i < bytes; i += 8) {
 		uint64_t r = world_random(&c->random);
@@ -329,8 +309,8 @@ static int start_read(struct client *c)
 	if (!node)
 		return -1;
 	op_begin(c, FS_READ, node->ino);
-	c->op.offset = pick(c, MODEL_FILE_BYTES);
-	c->op.size = 1 + pick(c, MODEL_FILE_BYTES);
+	c->op.offset = pick(c, FILE_BYTES);
+	c->op.size = 1 + pick(c, FILE_BYTES);
 	c->op.buffer = c->data;
 	c->node = node;
 	return 0;
@@ -346,7 +326,7 @@ static void end_read(struct client *c)
 	if (n > c->op.size)
 		n = c->op.size;
 	assert(c->op.result == n && "a read of the wrong length");
-	assert(!memcmp(c->data, node->bytes + c->op.offset, n) &&
+	assert((!n || !memcmp(c->data, node->bytes + c->op.offset, n)) &&
 	       "a read of wrong bytes");
 }
 
@@ -358,7 +338,7 @@ static int start_truncate(struct client *c)
 		return -1;
 	op_begin(c, FS_SETATTR, node->ino);
 	c->op.flags = FS_SET_SIZE;
-	c->op.attr.size = pick(c, 2) ? pick(c, MODEL_FILE_BYTES)
+	c->op.attr.size = pick(c, 2) ? pick(c, FILE_BYTES)
 				     : pick(c, node->size + 1);
 	model_truncate(c->model, node, c->op.attr.size);
 	return 0;
@@ -486,7 +466,7 @@ static int start_held(struct client *c)
 		return start_write_at(c, c->held, pick(c, 100000),
 				      1 + pick(c, 9000));
 	op_begin(c, FS_READ, c->held->ino);
-	c->op.size = MODEL_FILE_BYTES;
+	c->op.size = FILE_BYTES;
 	c->op.buffer = c->data;
 	c->node = c->held;
 	return 0;
@@ -509,7 +489,7 @@ static int start_copy(struct client *c)
 	c->op.ino2 = to->ino;
 	c->op.offset = pick(c, from->size);
 	c->op.size = 1 + pick(c, from->size - c->op.offset);
-	c->op.offset2 = pick(c, MODEL_FILE_BYTES - c->op.size);
+	c->op.offset2 = pick(c, FILE_BYTES - c->op.size);
 	c->node = to;
 	memcpy(c->data, from->bytes + c->op.offset, c->op.size);
 	/* May be short: the model writes what was asked once it is known;
@@ -661,14 +641,29 @@ struct oracle *oracle_new(uint64_t seed, unsigned clients)
 		c->oracle = o;
 		c->model = model_new();
 		c->random = world_random(&o->random);
-		c->data = malloc(2 * MODEL_FILE_BYTES);
+		c->data = malloc(2 * FILE_BYTES);
 		assert(c->data);
 	}
 	return o;
 }
 
+struct oracle *oracle_new_replay(const char *path)
+{
+	struct oracle *o = oracle_new(1, 1);
+
+	o->replay = replay_new(path, o->client[0].model);
+	return o;
+}
+
+unsigned oracle_ops(const struct oracle *o)
+{
+	return replay_ops(o->replay);
+}
+
 void oracle_free(struct oracle *o)
 {
+	if (o->replay)
+		replay_free(o->replay);
 	for (unsigned i = 0; i < o->clients; i++) {
 		model_free(o->client[i].model);
 		free(o->client[i].data);
@@ -681,7 +676,9 @@ void oracle_begin(struct oracle *o, struct fs *fs, struct world *world)
 {
 	struct fs_op sync = { .type = FS_SYNCFS, .ino = TRAX_ROOT };
 
-	for (unsigned i = 0; i < o->clients; i++) {
+	if (o->replay)
+		model_root(o->client[0].model, TRAX_ROOT, "root");
+	for (unsigned i = 0; i < o->clients && !o->replay; i++) {
 		char name[16];
 		struct fs_op op = { .type = FS_MKDIR,
 				    .ino = TRAX_ROOT,
@@ -690,12 +687,12 @@ void oracle_begin(struct oracle *o, struct fs *fs, struct world *world)
 		int rc;
 
 		snprintf(name, sizeof(name), "c%u", i);
-		rc = oracle_call(fs, world, &op);
+		rc = world_call(fs, world, &op);
 		assert(!rc);
 		model_root(o->client[i].model, op.attr.ino, name);
 		forget(fs, world, op.attr.ino);
 	}
-	if (oracle_call(fs, world, &sync))
+	if (world_call(fs, world, &sync))
 		abort();
 	for (unsigned i = 0; i < o->clients; i++)
 		model_durable(o->client[i].model, world->events, 0,
@@ -739,7 +736,7 @@ static void drop_handles(struct oracle *o, struct fs *fs, struct world *world)
 		if (!c->held)
 			continue;
 		op.ino = c->held->ino;
-		if (oracle_call(fs, world, &op) && !o->allow)
+		if (world_call(fs, world, &op) && !o->allow)
 			abort();
 		c->held = NULL;
 	}
@@ -758,6 +755,10 @@ void oracle_run(struct oracle *o, struct fs *fs, struct world *world,
 {
 	unsigned idle = 0;
 
+	if (o->replay) {
+		replay_run(o->replay, fs, world, ops, o->allow);
+		return;
+	}
 	while (ops || any_busy(o)) {
 		for (unsigned i = 0; ops && i < o->clients; i++) {
 			struct client *c = &o->client[i];
@@ -773,7 +774,7 @@ void oracle_run(struct oracle *o, struct fs *fs, struct world *world,
 		assert(idle++ < 10000000 && "the file system hangs");
 		if (all_stopped(o))
 			ops = 0;
-		drive(fs, world);
+		world_drive(world, fs);
 	}
 	drop_handles(o, fs, world);
 }
@@ -794,6 +795,7 @@ const char *oracle_verify(struct oracle *o, struct fs *fs,
 void oracle_print(const struct oracle *o)
 {
 	for (unsigned i = 0; i < KINDS; i++)
-		printf("%s %lu  ", kinds[i].name, o->counts[i]);
+		if (o->counts[i])
+			printf("%s %lu  ", kinds[i].name, o->counts[i]);
 	printf("\n");
 }

@@ -24,6 +24,11 @@ struct oracle;
 struct oracle *oracle_new(uint64_t seed, unsigned clients);
 void oracle_free(struct oracle *oracle);
 
+/* One client that has the whole file system, and does what a trace says
+ * (replay.h); oracle_ops: so many operations. */
+struct oracle *oracle_new_replay(const char *path);
+unsigned oracle_ops(const struct oracle *oracle);
+
 /* Makes the clients' directories (once, on a new file system), durably. */
 void oracle_begin(struct oracle *oracle, struct fs *fs, struct world *world);
 
@@ -52,8 +57,5 @@ const char *oracle_verify(struct oracle *oracle, struct fs *fs,
 
 /* How often each kind of operation was carried out; for coverage. */
 void oracle_print(const struct oracle *oracle);
-
-/* Runs the file system until the operation is done; returns op->rc. */
-int oracle_call(struct fs *fs, struct world *world, struct fs_op *op);
 
 #endif

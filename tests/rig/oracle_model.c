@@ -51,9 +51,12 @@ static void node_free(struct mnode *node)
 {
 	for (unsigned i = 0; i < node->entries; i++)
 		free(node->entry[i].name);
-	for (unsigned i = 0; node->versions && i <= MODEL_BLOCKS; i++)
+	for (uint64_t i = 0; i < node->blocks; i++)
 		free(node->versions[i].v);
+	if (node->sizes)
+		free(node->sizes->v);
 	free(node->versions);
+	free(node->sizes);
 	free(node->entry);
 	free(node->target);
 	free(node->bytes);
@@ -88,6 +91,26 @@ static uint64_t block_hash(const uint8_t *bytes)
 	return csum(bytes, 4096);
 }
 
+/* From now on there is room for so much content; new blocks are zeros, as they
+ * were since the file was made. */
+static void make_room(struct mnode *node, uint64_t bytes)
+{
+	const uint64_t blocks = (bytes + 4095) / 4096;
+	uint64_t i = node->blocks;
+
+	if (blocks <= i)
+		return;
+	node->bytes = grow(node->bytes, blocks * 4096);
+	memset(node->bytes + i * 4096, 0, (blocks - i) * 4096);
+	node->versions = grow(node->versions, blocks * sizeof(*node->versions));
+	for (; i < blocks; i++) {
+		node->versions[i] = (struct versions){ NULL, 0 };
+		version_add(&node->versions[i], node->made,
+			    block_hash(node->bytes + i * 4096));
+	}
+	node->blocks = blocks;
+}
+
 struct mnode *model_make(struct model *m, uint32_t mode, const char *target)
 {
 	struct mnode *node = calloc(1, sizeof(*node));
@@ -97,15 +120,11 @@ struct mnode *model_make(struct model *m, uint32_t mode, const char *target)
 	node->nlink = S_ISDIR(mode) ? 1 : 0;
 	if (target && S_ISLNK(mode))
 		node->target = strdup(target);
+	node->made = m->op;
 	if (S_ISREG(mode)) {
-		node->bytes = calloc(1, 2 * MODEL_FILE_BYTES);
-		node->versions = calloc(MODEL_BLOCKS + 1,
-					sizeof(*node->versions));
-		assert(node->bytes && node->versions);
-		for (unsigned i = 0; i < MODEL_BLOCKS; i++)
-			version_add(&node->versions[i], m->op,
-				    block_hash(node->bytes));
-		version_add(&node->versions[MODEL_BLOCKS], m->op, 0);
+		node->sizes = calloc(1, sizeof(*node->sizes));
+		assert(node->sizes);
+		version_add(node->sizes, m->op, 0);
 	}
 	m->nodes = grow(m->nodes, (m->count + 1) * sizeof(*m->nodes));
 	m->nodes[m->count++] = node;
@@ -247,12 +266,13 @@ static void data_changed(struct model *m, struct mnode *node, uint64_t first,
 static void size_changed(struct model *m, struct mnode *node, uint64_t size)
 {
 	node->size = size;
-	version_add(&node->versions[MODEL_BLOCKS], m->op, size);
+	version_add(node->sizes, m->op, size);
 }
 
 void model_write(struct model *m, struct mnode *node, uint64_t offset,
 		 const uint8_t *bytes, uint64_t n)
 {
+	make_room(node, offset + n);
 	memcpy(node->bytes + offset, bytes, n);
 	data_changed(m, node, offset, offset + n);
 	if (offset + n > node->size)
@@ -272,7 +292,7 @@ void model_zero(struct model *m, struct mnode *node, uint64_t offset,
 
 void model_truncate(struct model *m, struct mnode *node, uint64_t size)
 {
-	assert(size <= MODEL_FILE_BYTES);
+	make_room(node, size);
 	if (size < node->size) {
 		uint64_t old = node->size;
 
@@ -329,7 +349,8 @@ void model_issued(struct model *m, uint64_t event)
 		m->hash = grow(m->hash, m->room * sizeof(*m->hash));
 		m->event = grow(m->event, m->room * sizeof(*m->event));
 	}
-	m->hash[m->op] = node_hash(m->root, "", 0, 0);
+	m->hash[m->op] = m->same_names ? m->hash[m->op - 1] :
+					 node_hash(m->root, "", 0, 0);
 	m->event[m->op] = event;
 	m->open = false;
 }
@@ -357,9 +378,13 @@ struct reader {
 
 static char report[512];
 
+struct listed {
+	char *name;
+	struct fs_attr attr;
+};
+
 struct listing {
-	struct mentry entry[64];
-	struct fs_attr attr[64];
+	struct listed *entry;
 	unsigned n;
 	uint64_t next;
 };
@@ -371,14 +396,12 @@ static bool list_fill(void *arg, const char *name, size_t bytes, uint64_t ino,
 	struct listing *l = arg;
 
 	(void)d_type;
-	if (l->n == 64)
-		return false;
 	l->next = next;
 	if (!attr)
 		return true;
 	assert(attr->ino == ino);
-	l->entry[l->n].name = strndup(name, bytes);
-	l->attr[l->n++] = *attr;
+	l->entry = grow(l->entry, (l->n + 1) * sizeof(*l->entry));
+	l->entry[l->n++] = (struct listed){ strndup(name, bytes), *attr };
 	return true;
 }
 
@@ -398,7 +421,7 @@ static void read_dir(struct reader *r, uint64_t ino, struct listing *l)
 		int rc;
 
 		last = l->next;
-		rc = oracle_call(r->fs, r->world, &op);
+		rc = world_call(r->fs, r->world, &op);
 		if (rc)
 			snprintf(r->wrong, sizeof(r->wrong),
 				 "readdir of %#lx: %s", (long)ino,
@@ -406,20 +429,10 @@ static void read_dir(struct reader *r, uint64_t ino, struct listing *l)
 	} while (l->next != last && !r->wrong[0]);
 }
 
-static void sort_listing(struct listing *l)
+static int by_name(const void *a, const void *b)
 {
-	for (unsigned i = 1; i < l->n; i++)
-		for (unsigned j = i;
-		     j && strcmp(l->entry[j - 1].name, l->entry[j].name) > 0;
-		     j--) {
-			struct mentry e = l->entry[j];
-			struct fs_attr a = l->attr[j];
-
-			l->entry[j] = l->entry[j - 1];
-			l->attr[j] = l->attr[j - 1];
-			l->entry[j - 1] = e;
-			l->attr[j - 1] = a;
-		}
+	return strcmp(((const struct listed *)a)->name,
+		      ((const struct listed *)b)->name);
 }
 
 static void read_xattrs(struct reader *r, uint64_t ino, struct facts *facts)
@@ -436,7 +449,7 @@ static void read_xattrs(struct reader *r, uint64_t ino, struct facts *facts)
 		int rc;
 
 		snprintf(name, sizeof(name), "user.x%u", i);
-		rc = oracle_call(r->fs, r->world, &op);
+		rc = world_call(r->fs, r->world, &op);
 		if (!rc)
 			facts->xattr[i] = csum_seeded(value, op.result, 1) | 1;
 		else if (rc != -ENODATA)
@@ -459,7 +472,7 @@ static void read_facts(struct reader *r, const struct fs_attr *attr,
 	facts->mode = attr->mode;
 	facts->nlink = attr->nlink;
 	if (S_ISLNK(attr->mode)) {
-		if (oracle_call(r->fs, r->world, &op))
+		if (world_call(r->fs, r->world, &op))
 			snprintf(r->wrong, sizeof(r->wrong), "readlink");
 		else
 			facts->target = csum(target, op.result);
@@ -476,27 +489,26 @@ static uint64_t read_hash(struct reader *r, const struct fs_attr *attr,
 			  const char *name, unsigned depth, uint64_t hash)
 {
 	struct facts facts;
-	struct listing *l;
+	struct listing l = { NULL, 0, 0 };
 
 	read_facts(r, attr, &facts);
 	hash = fold(hash, name, depth, &facts);
 	if (!S_ISDIR(attr->mode) || depth > 16 || r->wrong[0])
 		return hash;
-	l = calloc(1, sizeof(*l));
-	assert(l);
-	read_dir(r, attr->ino, l);
-	sort_listing(l);
-	for (unsigned i = 0; i < l->n; i++) {
+	read_dir(r, attr->ino, &l);
+	if (l.n)
+		qsort(l.entry, l.n, sizeof(*l.entry), by_name);
+	for (unsigned i = 0; i < l.n; i++) {
 		struct fs_op forget = { .type = FS_FORGET,
-					.ino = l->attr[i].ino,
+					.ino = l.entry[i].attr.ino,
 					.size = 1 };
 
-		hash = read_hash(r, &l->attr[i], l->entry[i].name, depth + 1,
-				 hash);
-		free(l->entry[i].name);
-		oracle_call(r->fs, r->world, &forget);
+		hash = read_hash(r, &l.entry[i].attr, l.entry[i].name,
+				 depth + 1, hash);
+		free(l.entry[i].name);
+		world_call(r->fs, r->world, &forget);
 	}
-	free(l);
+	free(l.entry);
 	return hash;
 }
 
@@ -577,7 +589,7 @@ static int read_file(struct reader *r, uint64_t ino, uint64_t off,
 {
 	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = off,
 			    .size = n, .buffer = buf };
-	int rc = oracle_call(r->fs, r->world, &op);
+	int rc = world_call(r->fs, r->world, &op);
 
 	*got = op.result;
 	return rc;
@@ -622,7 +634,10 @@ static const char *check_file(struct model *m, struct reader *r,
 			      const struct found *f, uint64_t event,
 			      unsigned at, unsigned issued)
 {
-	static uint8_t buf[2 * MODEL_FILE_BYTES];
+	static uint8_t *buf;
+	static size_t room;
+	/* One block more than there is, to see that nothing is there. */
+	const size_t bytes = (f->size / 4096 + 2) * 4096;
 	const struct mnode *node = find_ino(m, f->ino);
 	const struct versions *sizes;
 	unsigned floor = event == UINT64_MAX
@@ -633,7 +648,7 @@ static const char *check_file(struct model *m, struct reader *r,
 
 	if (!node)
 		return "an inode that nobody made";
-	sizes = &node->versions[MODEL_BLOCKS];
+	sizes = node->sizes;
 	if (!size_ok(sizes, floor, issued, f->size)) {
 		snprintf(report, sizeof(report),
 			 "file %#lx: size %lu is none it had since op %u",
@@ -641,20 +656,22 @@ static const char *check_file(struct model *m, struct reader *r,
 		print_sizes(sizes, issued, at);
 		return report;
 	}
-	rc = read_all(m, r, f, buf, sizeof(buf), &got);
+	if (bytes > room)
+		buf = grow(buf, room = bytes);
+	rc = read_all(m, r, f, buf, bytes, &got);
 	if (rc || (got != f->size &&
 		   !(m->loses && size_ok(sizes, floor, issued, got)))) {
 		snprintf(report, sizeof(report), "file %#lx: read %d, %lu",
 			 (long)f->ino, rc, (long)got);
 		return report;
 	}
-	for (unsigned i = 0; i * 4096ull < got && i < MODEL_BLOCKS; i++)
+	for (uint64_t i = 0; i * 4096 < got && i < node->blocks; i++)
 		if (!version_ok(&node->versions[i], floor, issued,
 				block_hash(buf + i * 4096))) {
 			snprintf(report, sizeof(report),
-				 "file %#lx: block %u (size %lu) is none it "
-				 "held since op %u",
-				 (long)f->ino, i, (long)f->size, floor);
+				 "file %#lx: block %lu (size %lu) is none it "
+				 "held since op %u", (long)f->ino, (long)i,
+				 (long)f->size, floor);
 			return report;
 		}
 	return NULL;
@@ -711,7 +728,7 @@ const char *model_verify(struct model *m, struct fs *fs, struct world *world,
 	const char *wrong;
 	uint64_t hash;
 
-	if (oracle_call(fs, world, &op))
+	if (world_call(fs, world, &op))
 		return "a client's directory is gone";
 	hash = read_hash(&r, &op.attr, "", 0, 0);
 	if (r.wrong[0]) {

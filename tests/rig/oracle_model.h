@@ -13,8 +13,6 @@
 #include "tests/rig/world.h"
 
 #define TRAX_ROOT 1u
-#define MODEL_FILE_BYTES 393216u
-#define MODEL_BLOCKS (MODEL_FILE_BYTES / 4096)
 #define MODEL_XATTRS 4u
 
 struct versions;
@@ -34,8 +32,12 @@ struct mnode {
 	struct mentry *entry;		/* of a directory, by name */
 	unsigned entries;
 	uint64_t size;
-	uint8_t *bytes;
-	struct versions *versions;	/* MODEL_BLOCKS, then one for size */
+	uint8_t *bytes;			/* `blocks` of 4096, zeros behind the
+					 * end */
+	uint64_t blocks;		/* as many as it ever had */
+	struct versions *versions;	/* of each block */
+	struct versions *sizes;
+	unsigned made;			/* by this operation */
 };
 
 struct model {
@@ -50,6 +52,8 @@ struct model {
 	unsigned room;
 	struct mark *durable, *order;
 	unsigned durables, orders;
+	bool same_names;		/* nothing of them changes by the one
+					   that is issued */
 	bool loses;			/* data that is not durable may be
 					   given up: unreadable */
 };

@@ -64,7 +64,7 @@ void world_submit(struct world *world, struct fs *fs, struct fs_op *op)
 	world->inside = before;
 }
 
-void world_drive(struct world *world, struct fs *fs)
+void world_drive_until(struct world *world, struct fs *fs, uint64_t until_ns)
 {
 	uint64_t next, now;
 
@@ -74,8 +74,34 @@ void world_drive(struct world *world, struct fs *fs)
 	now = sim_now_ns(world->sim);
 	if (sim_next_ns(world->sim) < next)
 		next = sim_next_ns(world->sim);
+	if (until_ns < next)
+		next = until_ns;
 	if (next != UINT64_MAX && next > now)
 		sim_advance(world->sim, next - now);
+}
+
+void world_drive(struct world *world, struct fs *fs)
+{
+	world_drive_until(world, fs, UINT64_MAX);
+}
+
+static void call_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+int world_call(struct fs *fs, struct world *world, struct fs_op *op)
+{
+	bool done = false;
+
+	op->done = call_done;
+	op->owner = &done;
+	world_submit(world, fs, op);
+	for (unsigned i = 0; !done; i++) {
+		assert(i < 10000000 && "the file system hangs");
+		world_drive(world, fs);
+	}
+	return op->rc;
 }
 
 uint64_t world_random(uint64_t *state)

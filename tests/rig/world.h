@@ -40,6 +40,12 @@ void world_submit(struct world *world, struct fs *fs, struct fs_op *op);
 /* Lets the file system work once, then time pass to what comes next. */
 void world_drive(struct world *world, struct fs *fs);
 
+/* The same, but no time passes beyond this. */
+void world_drive_until(struct world *world, struct fs *fs, uint64_t until_ns);
+
+/* Runs the file system until the operation is done; returns op->rc. */
+int world_call(struct fs *fs, struct world *world, struct fs_op *op);
+
 /* The generator all tests draw from (splitmix64). */
 uint64_t world_random(uint64_t *state);
 

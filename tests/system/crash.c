@@ -6,7 +6,7 @@
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
  *         [--keep] [--lose] [--gaps] [--moves] [--discard]
- *         [--drive NAME [--doubt N]]
+ *         [--drive NAME [--doubt N]] [--trace FILE]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -19,6 +19,7 @@
  * --lose: much is overwritten that nobody asks for, and after a cut the records
  * of the log that nobody was told of are gone, as if never written, or cannot
  * be read and the mount accepts a loss.
+ * --trace: instead of random clients, what a program did (tests/traces), whole.
  * --moves: whatever lies in a track with room is moved on and on.
  * --discard: what is free is discarded all the while and reads as garbage then.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
@@ -76,6 +77,7 @@ struct config {
 	bool cache, canary, replicas, keep, lose, gaps, moves, discard;
 	bool unreadable;	/* of what is lost, in this recovery */
 	const char *drive;	/* NULL: none */
+	const char *trace;	/* NULL: random clients */
 	unsigned kind;		/* enum doubt_kind */
 	struct doubt doubt;
 	uint8_t uuid[16];	/* of the file system that is cut */
@@ -408,7 +410,7 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 	uint64_t ino;
 
 	if (world_random(rng) % 3 == 0)
-		oracle_call(fs, world, &sync);
+		world_call(fs, world, &sync);
 	if (world_random(rng) % 10 == 0)
 		node_replicas_make(fs);
 	if (world_random(rng) % 10 == 0) {
@@ -462,7 +464,7 @@ static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 	struct profile *profile;
 	struct geom *geom;
 
-	oracle_call(fs, world, &sync);
+	world_call(fs, world, &sync);
 	relocate_now(fs->relocate);
 	if (!queue_idle(fs->queue) || world_random(rng) % 4 == 0)
 		return;
@@ -710,7 +712,9 @@ static const char *run(struct config *config, uint64_t seed)
 				       .volatile_cache = config->cache ||
 							 config->canary,
 				       .content = before };
-	struct oracle *oracle = oracle_new(seed, config->clients);
+	struct oracle *oracle = config->trace ?
+		oracle_new_replay(config->trace) :
+		oracle_new(seed, config->clients);
 	struct world world;
 	struct liar liar;
 	struct head *head;
@@ -720,6 +724,8 @@ static const char *run(struct config *config, uint64_t seed)
 	const char *wrong;
 
 	place.seed = seed;
+	if (config->trace)
+		config->ops = oracle_ops(oracle);
 	world_init(&world, drive_of(config), DISK_SECTORS, &options, true);
 	world.note = note_told;
 	world.note_arg = &fs;
@@ -761,6 +767,30 @@ static unsigned number(const char *text)
 	return n;
 }
 
+static bool *flag_of(struct config *config, int option)
+{
+	switch (option) {
+	case 'v':
+		return &config->cache;
+	case 'y':
+		return &config->canary;
+	case 'L':
+		return &config->lose;
+	case 'R':
+		return &config->replicas;
+	case 'P':
+		return &config->keep;
+	case 'g':
+		return &config->gaps;
+	case 'm':
+		return &config->moves;
+	case 'T':
+		return &config->discard;
+	default:
+		return NULL;
+	}
+}
+
 static void parse(int argc, char **argv, struct config *config)
 {
 	static const struct option options[] = {
@@ -772,7 +802,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "lose", 0, NULL, 'L' },
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ "gaps", 0, NULL, 'g' },    { "moves", 0, NULL, 'm' },
-		{ "discard", 0, NULL, 'T' },
+		{ "discard", 0, NULL, 'T' }, { "trace", 1, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -797,29 +827,8 @@ static void parse(int argc, char **argv, struct config *config)
 		case 'K':
 			config->recuts = number(optarg);
 			break;
-		case 'v':
-			config->cache = true;
-			break;
-		case 'y':
-			config->canary = true;
-			break;
-		case 'L':
-			config->lose = true;
-			break;
-		case 'R':
-			config->replicas = true;
-			break;
-		case 'P':
-			config->keep = true;
-			break;
-		case 'g':
-			config->gaps = true;
-			break;
-		case 'm':
-			config->moves = true;
-			break;
-		case 'T':
-			config->discard = true;
+		case 't':
+			config->trace = optarg;
 			break;
 		case 'd':
 			config->drive = optarg;
@@ -828,7 +837,9 @@ static void parse(int argc, char **argv, struct config *config)
 			config->kind = number(optarg);
 			break;
 		default:
-			exit(2);
+			if (!flag_of(config, c))
+				exit(2);
+			*flag_of(config, c) = true;
 		}
 	}
 }

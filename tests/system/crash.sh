@@ -45,3 +45,17 @@ $errors --seed 7 --what data --times 1000
 $errors --seed 3 --what writes --step 3
 $errors --seed 8 --what writes --second 2 --cut --step 4
 $errors --seed 1 --what writes --times 200 --step 9
+# What real programs made the front end send.
+for trace in "${top_srcdir:-..}"/tests/traces/*.trace; do
+	tests/system/crash --trace "$trace" --cuts 8 --recuts 1 --cache
+	tests/system/crash --trace "$trace" --cuts 4 --gaps
+	tests/system/fault --trace "$trace" --settle 45 --what data \
+		--first 3 --step 71
+	tests/system/fault --trace "$trace" --settle 45 --what writes \
+		--first 7 --step 101 --second 2 --cut
+	tests/system/fault --trace "$trace" --what memory --first 50 \
+		--step 499 --most 9000
+done
+# A checkpoint begins here.
+tests/system/fault --trace "${top_srcdir:-..}/tests/traces/sqlite.trace" \
+	--what memory --first 2390 --most 2430

@@ -5,6 +5,7 @@
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
  *         [--what requests|writes|data|memory] [--times N] [--second N]
  *         [--every N] [--settle SECONDS] [--cut] [--gaps]
+ *         [--trace FILE]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
@@ -16,7 +17,8 @@
  * the end, so that logged data is destaged, or elsewhere, and what the file
  * system gives is compared then as well: with a few errors it is what was
  * written last.  --cut: at the end power is cut instead of unmounting.  --gaps:
- * write-back waits for gaps.
+ * write-back waits for gaps.  --trace: not random clients, but what a program
+ * did (tests/traces).
  *
  * Allocations that fail are those of the file system while it runs an
  * operation; it does not become read-only by that.  The linker wraps malloc,
@@ -226,6 +228,7 @@ struct config {
 	uint64_t seed;
 	unsigned ops, first, step, most, times, second, settle, every;
 	bool memory, writes, data, cut, gaps;
+	const char *trace;	/* NULL: random clients */
 };
 
 static struct fs *open_fs(const struct config *config, struct world *world,
@@ -337,7 +340,8 @@ static const char *finish(const struct config *config, struct world *world,
 static const char *run(const struct config *config, uint64_t k, bool *hit)
 {
 	struct sim_options options = { .seed = config->seed };
-	struct oracle *oracle = oracle_new(config->seed, 2);
+	struct oracle *oracle = config->trace ?
+		oracle_new_replay(config->trace) : oracle_new(config->seed, 2);
 	struct world world;
 	struct shield shield = { .fs = NULL };
 	struct fs *fs;
@@ -356,7 +360,8 @@ static const char *run(const struct config *config, uint64_t k, bool *hit)
 	if (config->times >= LOSING_TIMES)
 		oracle_allow_losses(oracle);
 	add_faults(config, &world, &shield, fs, k);
-	oracle_run(oracle, fs, &world, config->ops);
+	oracle_run(oracle, fs, &world,
+		   config->trace ? oracle_ops(oracle) : config->ops);
 	wrong = finish(config, &world, oracle, fs);
 	*hit = config->memory ? met : config->data ? shield.failed > 0 :
 					       sim_fault_hits(world.sim) > 0;
@@ -379,6 +384,7 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "gaps", 0, NULL, 'g' }, { "times", 1, NULL, 't' },
 		{ "second", 1, NULL, '2' }, { "settle", 1, NULL, 'S' },
 		{ "cut", 0, NULL, 'c' }, { "every", 1, NULL, 'e' },
+		{ "trace", 1, NULL, 'T' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
@@ -419,6 +425,9 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'e':
 			c->every = strtoul(optarg, NULL, 0);
+			break;
+		case 'T':
+			c->trace = optarg;
 			break;
 		case 'c':
 			c->cut = true;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# soak.sh - a campaign of power cuts and write errors over many sequences, in
-# parallel, that can be stopped and gone on with.
+# soak.sh - a campaign of power cuts and write errors over many sequences, those
+# of tests/traces among them, in parallel, that can be stopped and gone on with.
 #
 # Each line of the log is one command that has ended, with its seed: "ok N ..."
 # (N cuts or runs with faults) or "FAILED ...".  What is "ok" is not run again.
@@ -10,6 +10,7 @@
 #   SOAK_JOBS  commands at once (the number of processors)
 #   SOAK_LOG   the log (soak.log)
 set -eu
+traces=$(cd "$(dirname "$0")/../traces" && pwd)
 cd "${top_builddir:-.}"
 # Each cut makes a file system and frees it: the memory is kept meanwhile.
 export MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_TOP_PAD_=67108864
@@ -31,10 +32,33 @@ crashes()
 	echo "$crash --lose"
 }
 
+# What real programs made the front end send.
+replays()
+{
+	for trace in "$traces"/*.trace; do
+		crash="tests/system/crash --trace $trace --seed $1 --cuts 30"
+		echo "$crash --recuts 2"
+		echo "$crash --cache"
+		echo "$crash --cache --gaps"
+		echo "$crash --cache --moves"
+		echo "$crash --cache --replicas --drive atlas-10k"
+		echo "$crash --lose"
+		fault="tests/system/fault --trace $trace --seed $1 --settle 45"
+		# Another one of so many writes with each seed.
+		k="--first $(($1 % 29 + 1)) --step 29"
+		for n in 1 3 10; do
+			echo "$fault --what data $k --second $n --cut"
+			echo "$fault --what writes $k --second $n"
+		done
+		echo "$fault --what memory --first $(($1 % 997 + 1)) --step 997"
+	done
+}
+
 commands()
 {
 	for seed in $(seq "$first" "$last"); do
 		crashes "$seed"
+		replays "$seed"
 		fault="tests/system/fault --seed $seed --ops 200 --settle 45"
 		echo "tests/system/fault --seed $seed --ops $((40 * factor))"
 		echo "tests/system/fault --seed $seed --ops 150 --what memory"
