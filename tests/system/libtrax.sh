@@ -15,7 +15,7 @@ make -s -C "$top_builddir" install-exec-local install-pkgconfigDATA \
 pc=$(dirname "$(find "$root" -name libtrax.pc)")
 export PKG_CONFIG_PATH="$pc" PKG_CONFIG_SYSROOT_DIR="$root"
 export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
-${CC:-cc} -D_GNU_SOURCE -Wall -Wextra -Werror \
+${CC:-cc} ${TRAX_INSTRUMENT-} -D_GNU_SOURCE -Wall -Wextra -Werror \
 	"$top_srcdir/lib/example/scan_clamd.c" \
 	$(pkg-config --cflags --libs libtrax) -o "$work/scan_clamd" ||
 	fail "compiling the example"
