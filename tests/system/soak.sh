@@ -50,7 +50,8 @@ replays()
 			echo "$fault --what data $k --second $n --cut"
 			echo "$fault --what writes $k --second $n"
 		done
-		echo "$fault --what memory --first $(($1 % 997 + 1)) --step 997"
+		echo "tests/system/fault --trace $trace --seed $1 --what" \
+			"memory --first $(($1 % 997 + 1)) --step 997"
 	done
 }
 
