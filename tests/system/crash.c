@@ -5,7 +5,7 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--keep] [--lose] [--gaps] [--moves] [--discard]
+ *         [--keep] [--lose] [--gaps] [--moves] [--spills] [--discard]
  *         [--drive NAME [--doubt N]] [--trace FILE]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
@@ -20,7 +20,9 @@
  * of the log that nobody was told of are gone, as if never written, or cannot
  * be read and the mount accepts a loss.
  * --trace: instead of random clients, what a program did (tests/traces), whole.
- * --moves: whatever lies in a track with room is moved on and on.
+ * --moves: whatever lies in a track with room is moved on and on.  --spills: so
+ * many nodes are changed that leaves are written without a checkpoint
+ * (beside.h).
  * --discard: what is free is discarded all the while and reads as garbage then.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
  * disk is a drive of drives/ or random:SEED, and the file system believes to
@@ -43,15 +45,14 @@
 #include "fs/drive/profile_save.h"
 #include "fs/mkfs.h"
 #include "fs/replica/node_replicas.h"
-#include "fs/data/file_data.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 #include "fs/drive/relocate.h"
 #include "log/log_internal.h"
-#include "move/move_internal.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/queue/queue.h"
 #include "sim/media.h"
+#include "tests/rig/beside.h"
 #include "tests/rig/doubt.h"
 #include "tests/rig/oracle.h"
 #include "tests/rig/world.h"
@@ -68,18 +69,18 @@
 #define MAX_PROGRESS 60000u
 #define PATIENCE_NS 61000000000u
 #define GAP_TURNS 60u
-#define MOVE_TURNS 200u
 #define TRIM_BYTES (4u << 20)
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas, keep, lose, gaps, moves, discard;
+	bool cache, canary, replicas, keep, lose, gaps, moves, spills, discard;
 	bool unreadable;	/* of what is lost, in this recovery */
 	const char *drive;	/* NULL: none */
 	const char *trace;	/* NULL: random clients */
 	unsigned kind;		/* enum doubt_kind */
 	struct doubt doubt;
+	struct beside *beside;
 	uint8_t uuid[16];	/* of the file system that is cut */
 };
 
@@ -317,6 +318,8 @@ static const char *recover(struct config *config, struct oracle *oracle,
 	world->record = false;
 	if (fs) {
 		wrong = oracle_verify(oracle, fs, world, event);
+		if (!wrong)
+			wrong = beside_verify(config->beside, fs, world, event);
 		if (!wrong)
 			wrong = check_profile(fs);
 		if (fs_close(fs) && !wrong)
@@ -583,29 +586,17 @@ static void run_gaps(struct config *config, struct oracle *oracle,
 	       (long)queue_stats(fs->queue)->gaps);
 }
 
-/* Old or young, wherever there is room: in one step after the other. */
-static void run_moves(struct config *config, struct oracle *oracle,
-		      struct fs *fs, struct world *world, uint64_t seed)
+/* Moves, and leaves that are written without a checkpoint. */
+static void run_beside(struct config *config, struct oracle *oracle,
+		       struct fs *fs, struct world *world)
 {
-	struct moves_status status;
-	struct moves *moves;
-	uint64_t rng = seed;
-	int rc = moves_open(fs, &moves);
-
-	assert(!rc);
-	moves->limits = (struct move_limits){ -1, 1, 100, 1, 0, 0 };
+	beside_open(config->beside, fs, world);
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
-		for (uint64_t n = world_random(&rng) % MOVE_TURNS; n; n--) {
-			moves_run(moves);
-			world_drive(world, fs);
-		}
+		beside_work(config->beside);
 	}
-	moves_get_status(moves, &status);
-	printf("moves: %lu begun, %lu tracks emptied, %lu sectors moved, "
-	       "%lu stale; ", (long)status.begun, (long)status.tracks,
-	       (long)status.sectors, (long)status.stale_sectors);
-	moves_close(moves);
+	beside_close(config->beside);
+	beside_print(config->beside);
 }
 
 /* FITRIM of some of the disk, while the clients go on. */
@@ -668,8 +659,8 @@ static void run_clients(struct config *config, struct oracle *oracle,
 		run_gaps(config, oracle, fs, world, seed);
 		return;
 	}
-	if (config->moves) {
-		run_moves(config, oracle, fs, world, seed);
+	if (config->moves || config->spills) {
+		run_beside(config, oracle, fs, world);
 		return;
 	}
 	if (config->discard) {
@@ -736,9 +727,13 @@ static const char *run(struct config *config, uint64_t seed)
 	assert(fs);
 	memcpy(config->uuid, tree_super(fs->tree)->uuid, sizeof(config->uuid));
 	oracle_begin(oracle, fs, &world);
+	config->beside = beside_new(seed, config->moves, config->spills);
+	beside_make(config->beside, fs, &world);
 	first = world.events;
 	run_clients(config, oracle, fs, &world, seed);
 	wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
+	if (!wrong)
+		wrong = beside_verify(config->beside, fs, &world, UINT64_MAX);
 	if (fs_close(fs) && !wrong)
 		wrong = "it does not unmount";
 	print_head(head);
@@ -751,6 +746,7 @@ static const char *run(struct config *config, uint64_t seed)
 		wrong = cut_all(config, oracle, &world, first);
 	world_fini(&world);
 	oracle_free(oracle);
+	beside_free(config->beside);
 	media_free(before);
 	return wrong;
 }
@@ -786,6 +782,8 @@ static bool *flag_of(struct config *config, int option)
 		return &config->moves;
 	case 'T':
 		return &config->discard;
+	case 'p':
+		return &config->spills;
 	default:
 		return NULL;
 	}
@@ -803,6 +801,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ "gaps", 0, NULL, 'g' },    { "moves", 0, NULL, 'm' },
 		{ "discard", 0, NULL, 'T' }, { "trace", 1, NULL, 't' },
+		{ "spills", 0, NULL, 'p' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;

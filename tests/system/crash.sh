@@ -13,6 +13,7 @@ tests/system/crash --seed 61 --runs 2 --ops 350 --cuts 40 --cache --moves
 # What is free is discarded.
 tests/system/crash --seed 71 --runs 2 --ops 350 --cuts 40 --recuts 1 --discard
 tests/system/crash --seed 81 --runs 2 --ops 350 --cuts 40 --cache --discard
+tests/system/crash --seed 71 --runs 1 --ops 60 --cuts 15 --cache --spills
 # Records that nobody was told of are lost.
 tests/system/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
 # On a drive that is known, well or badly.
@@ -59,3 +60,10 @@ done
 # A checkpoint begins here.
 tests/system/fault --trace "${top_srcdir:-..}/tests/traces/sqlite.trace" \
 	--what memory --first 2390 --most 2430
+# The same while data is moved, and while leaves are written because memory is
+# short.
+errors="tests/system/fault --settle 45"
+$errors --seed 3 --ops 300 --what data --moves --cut --step 3
+$errors --seed 3 --ops 300 --what data --moves --second 3 --step 3
+$errors --seed 3 --ops 30 --what writes --spills --step 29
+$errors --seed 3 --ops 30 --what writes --spills --second 1 --cut --step 29

@@ -4,7 +4,7 @@
  *
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
  *         [--what requests|writes|data|memory] [--times N] [--second N]
- *         [--every N] [--settle SECONDS] [--cut] [--gaps]
+ *         [--every N] [--settle SECONDS] [--cut] [--gaps] [--moves] [--spills]
  *         [--trace FILE]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
@@ -17,8 +17,10 @@
  * the end, so that logged data is destaged, or elsewhere, and what the file
  * system gives is compared then as well: with a few errors it is what was
  * written last.  --cut: at the end power is cut instead of unmounting.  --gaps:
- * write-back waits for gaps.  --trace: not random clients, but what a program
- * did (tests/traces).
+ * write-back waits for gaps.  --moves: whatever lies in a track with room is
+ * moved on and on.  --spills: so many nodes are changed that leaves are written
+ * without a checkpoint (beside.h).  --trace: not random clients, but what a
+ * program did (tests/traces).
  *
  * Allocations that fail are those of the file system while it runs an
  * operation; it does not become read-only by that.  The linker wraps malloc,
@@ -39,6 +41,8 @@
 #include "fs/op/fs_internal.h"
 #include "fs/mkfs.h"
 #include "log/log_internal.h"
+#include "sim/media.h"
+#include "tests/rig/beside.h"
 #include "tests/rig/oracle.h"
 #include "tests/rig/world.h"
 
@@ -207,27 +211,15 @@ static void on_abort(int sig)
 	_exit(3);
 }
 
-static void make(struct world *world)
-{
-	struct disk *disk = sim_disk(world->sim);
-	struct mkfs_options options = { .pseudo_track_sectors = 512 };
-	struct mkfs_plan plan;
-	int rc = mkfs_plan(sim_env(world->sim), &disk->limits, &options,
-			   &plan);
-
-	assert(!rc);
-	rc = mkfs_write(sim_env(world->sim), disk, &options, &plan);
-	assert(!rc);
-}
-
 #define LOSING_TIMES 16u	/* failures: then data is given up */
 #define SECOND_NS UINT64_C(1000000000)
 #define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
+#define OPS_BETWEEN 5u
 
 struct config {
 	uint64_t seed;
 	unsigned ops, first, step, most, times, second, settle, every;
-	bool memory, writes, data, cut, gaps;
+	bool memory, writes, data, cut, gaps, moves, spills;
 	const char *trace;	/* NULL: random clients */
 };
 
@@ -244,6 +236,37 @@ static struct fs *open_fs(const struct config *config, struct world *world,
 	return rc ? NULL : fs;
 }
 
+/* What each run begins with. */
+static struct media *make(const struct config *config)
+{
+	struct sim_options options = { .seed = config->seed };
+	struct mkfs_options mkfs = { .pseudo_track_sectors = 512 };
+	struct beside *beside = beside_new(config->seed, false, config->spills);
+	struct mkfs_plan plan;
+	struct media *media;
+	struct world world;
+	struct disk *disk;
+	struct fs *fs;
+
+	world_init(&world, NULL, DISK_SECTORS, &options, false);
+	disk = sim_disk(world.sim);
+	if (mkfs_plan(sim_env(world.sim), &disk->limits, &mkfs, &plan) ||
+	    mkfs_write(sim_env(world.sim), disk, &mkfs, &plan))
+		abort();
+	if (config->spills) {
+		fs = open_fs(config, &world, disk);
+		assert(fs);
+		beside_make(beside, fs, &world);
+		if (fs_close(fs))
+			abort();
+	}
+	media = sim_content(world.sim);
+	assert(media);
+	world_fini(&world);
+	beside_free(beside);
+	return media;
+}
+
 static bool print_problem(void *arg, const struct check_found *found)
 {
 	(void)arg;
@@ -253,7 +276,7 @@ static bool print_problem(void *arg, const struct check_found *found)
 
 /* Mounts what is left, compares, checks. */
 static const char *afterwards(const struct config *config, struct world *world,
-			      struct oracle *oracle)
+			      struct oracle *oracle, struct beside *beside)
 {
 	struct check_options check = { .data = true, .found = print_problem };
 	struct check_result result;
@@ -263,6 +286,8 @@ static const char *afterwards(const struct config *config, struct world *world,
 	if (!fs)
 		return "it does not mount afterwards";
 	wrong = oracle_verify(oracle, fs, world, world->events);
+	if (!wrong)
+		wrong = beside_verify(beside, fs, world, world->events);
 	if (fs_close(fs) && !wrong)
 		wrong = "it does not unmount afterwards";
 	if (!wrong && (check_run(sim_env(world->sim), sim_disk(world->sim),
@@ -312,20 +337,35 @@ static void settle(const struct config *config, struct world *world,
 	}
 }
 
+/* What it gives while it is mounted. */
+static const char *verify(const struct config *config, struct world *world,
+			  struct oracle *oracle, struct beside *beside,
+			  struct fs *fs)
+{
+	const bool may_lose = fs_read_only(fs) || config->times >= LOSING_TIMES;
+	const uint64_t event = may_lose ? world->events : UINT64_MAX;
+	const char *wrong = oracle_verify(oracle, fs, world, event);
+
+	/* Of names and attributes nothing is given up. */
+	if (!wrong && !tree_failed(fs->tree))
+		wrong = beside_verify(beside, fs, world, UINT64_MAX);
+	return wrong;
+}
+
 /* It ends, in one way or the other; what it gives until then is right. */
 static const char *finish(const struct config *config, struct world *world,
-			  struct oracle *oracle, struct fs *fs)
+			  struct oracle *oracle, struct beside *beside,
+			  struct fs *fs)
 {
 	const char *wrong = NULL;
 
 	settle(config, world, fs);
 	countdown = 0;
 	if (config->memory && fs_read_only(fs))
-		return "it gave up for lack of memory";
-	if (config->settle)
-		wrong = oracle_verify(oracle, fs, world, fs_read_only(fs) ||
-				      config->times >= LOSING_TIMES ?
-				      world->events : UINT64_MAX);
+		wrong = "it gave up for lack of memory";
+	else if (config->settle)
+		wrong = verify(config, world, oracle, beside, fs);
+	beside_close(beside);
 	if (!config->cut) {
 		fs_close(fs);
 		return wrong;
@@ -336,19 +376,48 @@ static const char *finish(const struct config *config, struct world *world,
 	return wrong;
 }
 
-/* One run in which the k-th fails; *hit: the fault was met. */
-static const char *run(const struct config *config, uint64_t k, bool *hit)
+static void work(const struct config *config, struct world *world,
+		 struct oracle *oracle, struct beside *beside, struct fs *fs)
 {
-	struct sim_options options = { .seed = config->seed };
+	unsigned done, n;
+
+	if (!config->moves && !config->spills) {
+		oracle_run(oracle, fs, world, config->trace ?
+			   oracle_ops(oracle) : config->ops);
+		return;
+	}
+	for (done = 0; done < config->ops; done += n) {
+		n = config->ops - done < OPS_BETWEEN ? config->ops - done :
+						       OPS_BETWEEN;
+		oracle_run(oracle, fs, world, n);
+		beside_work(beside);
+	}
+}
+
+static bool fault_met(const struct config *config, const struct world *world,
+		      const struct shield *shield)
+{
+	if (config->memory)
+		return met;
+	return config->data ? shield->failed > 0 :
+			      sim_fault_hits(world->sim) > 0;
+}
+
+/* One run in which the k-th fails; *hit: the fault was met. */
+static const char *run(const struct config *config, const struct media *base,
+		       uint64_t k, bool *hit)
+{
+	struct sim_options options = { .seed = config->seed, .content = base };
 	struct oracle *oracle = config->trace ?
 		oracle_new_replay(config->trace) : oracle_new(config->seed, 2);
+	struct beside *beside = beside_new(config->seed, config->moves,
+					   config->spills);
 	struct world world;
 	struct shield shield = { .fs = NULL };
 	struct fs *fs;
 	const char *wrong;
 
 	world_init(&world, NULL, DISK_SECTORS, &options, false);
-	make(&world);
 	shield.below = sim_disk(world.sim);
 	shield.disk = (struct disk){ &shield_ops, shield.below->limits,
 				     "shield" };
@@ -356,22 +425,24 @@ static const char *run(const struct config *config, uint64_t k, bool *hit)
 	fs = open_fs(config, &world, &shield.disk);
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
+	beside_open(beside, fs, &world);
 	oracle_allow_faults(oracle);
 	if (config->times >= LOSING_TIMES)
 		oracle_allow_losses(oracle);
 	add_faults(config, &world, &shield, fs, k);
-	oracle_run(oracle, fs, &world,
-		   config->trace ? oracle_ops(oracle) : config->ops);
-	wrong = finish(config, &world, oracle, fs);
-	*hit = config->memory ? met : config->data ? shield.failed > 0 :
-					       sim_fault_hits(world.sim) > 0;
+	work(config, &world, oracle, beside, fs);
+	wrong = finish(config, &world, oracle, beside, fs);
+	*hit = fault_met(config, &world, &shield);
 	met = false;
 	now = NULL;
 	sim_fault_clear(world.sim);
 	if (!wrong)
-		wrong = afterwards(config, &world, oracle);
+		wrong = afterwards(config, &world, oracle, beside);
+	if (k == config->first)
+		beside_print(beside);
 	world_fini(&world);
 	oracle_free(oracle);
+	beside_free(beside);
 	return wrong;
 }
 
@@ -385,6 +456,7 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "second", 1, NULL, '2' }, { "settle", 1, NULL, 'S' },
 		{ "cut", 0, NULL, 'c' }, { "every", 1, NULL, 'e' },
 		{ "trace", 1, NULL, 'T' },
+		{ "moves", 0, NULL, 'M' }, { "spills", 0, NULL, 'p' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
@@ -432,6 +504,12 @@ static void parse(int argc, char **argv, struct config *c)
 		case 'c':
 			c->cut = true;
 			break;
+		case 'M':
+			c->moves = true;
+			break;
+		case 'p':
+			c->spills = true;
+			break;
 		default:
 			exit(2);
 		}
@@ -445,6 +523,7 @@ int main(int argc, char **argv)
 		.times = 1,
 	};
 	unsigned long runs = 0;
+	struct media *base;
 	bool hit = true;
 
 	parse(argc, argv, &c);
@@ -453,6 +532,7 @@ int main(int argc, char **argv)
 	signal(SIGABRT, on_abort);
 	signal(SIGSEGV, on_abort);
 	msg_set_sink(keep_message, NULL);
+	base = make(&c);
 	for (uint64_t k = c.first; hit && k <= c.most; k += c.step, runs++) {
 		const char *wrong;
 
@@ -460,13 +540,14 @@ int main(int argc, char **argv)
 		place.k = k;
 		place.memory = c.memory;
 		said[0] = 0;
-		wrong = run(&c, k, &hit);
+		wrong = run(&c, base, k, &hit);
 
 		if (wrong) {
 			print_place(wrong);
 			return 1;
 		}
 	}
+	media_free(base);
 	printf("%lu runs with a failing %s, all well\n", runs,
 	       c.memory ? "allocation" : "request");
 	return 0;

@@ -30,6 +30,8 @@ crashes()
 	echo "$crash --cache --replicas --keep"
 	echo "$crash --cache --replicas --drive atlas-10k"
 	echo "$crash --lose"
+	echo "$crash --cache --moves"
+	echo "tests/system/crash --seed $1 --ops 60 --cuts 30 --cache --spills"
 }
 
 # What real programs made the front end send.
@@ -66,6 +68,23 @@ commands()
 		for n in 2 3 5 10 20 50 100 200; do
 			echo "tests/system/fault --seed $seed --ops 150" \
 				"--what memory --most $n --every $n"
+		done
+		beside="tests/system/fault --seed $seed --settle 45 --step 3"
+		for end in "" --cut; do
+			for n in $(seq 0 12); do
+				echo "$beside --ops 300 --what data --moves" \
+					"--second $n $end"
+				echo "$beside --ops 300 --what writes --moves" \
+					"--second $n $end"
+				echo "$beside --ops 30 --what writes --spills" \
+					"--second $n $end"
+			done
+			for n in 4 8 15 16 200; do
+				echo "$beside --ops 300 --what writes --moves" \
+					"--times $n $end"
+				echo "$beside --ops 30 --what writes --spills" \
+					"--times $n $end"
+			done
 		done
 		for end in "" --cut --gaps; do
 			for what in data writes; do

@@ -1,0 +1,320 @@
+/*
+ * beside.c - see beside.h.
+ */
+#include "tests/rig/beside.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "move/move_internal.h"
+#include "tests/rig/oracle_model.h"
+#include "tree/tree_internal.h"
+
+#define FILES 1000u
+#define VALUE_BYTES 1500u
+#define CHANGES 150u		/* in one turn of work */
+#define MOVE_TURNS 200u
+#define MAX_TURNS 10000000u
+#define NAME "user.beside"
+
+/* What was durable when the next event had this number. */
+struct synced {
+	uint64_t event;
+	unsigned version[FILES];
+};
+
+struct beside {
+	uint64_t rng;
+	bool moves, spills;
+	struct fs *fs;
+	struct world *world;
+	struct moves *mover;	/* NULL: no moves */
+	uint64_t dir;
+	/* The newest version, and how many of the last ones were refused: they
+	 * may be there or not. */
+	unsigned version[FILES], unsure[FILES];
+	struct synced *synced;
+	size_t syncs;
+	uint64_t spilled, begun;
+};
+
+struct beside *beside_new(uint64_t seed, bool moves, bool spills)
+{
+	struct beside *b = calloc(1, sizeof(*b));
+
+	assert(b);
+	b->rng = seed;
+	b->moves = moves;
+	b->spills = spills;
+	/* Nothing is older than what beside_make has made. */
+	b->synced = calloc(1, sizeof(*b->synced));
+	assert(b->synced);
+	b->syncs = 1;
+	return b;
+}
+
+void beside_free(struct beside *b)
+{
+	free(b->synced);
+	free(b);
+}
+
+/* ---- Operations, one at a time ---- */
+
+static void call_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+/* No time passes but what it takes: else there would be a checkpoint between
+ * any two of them. */
+static int call(struct beside *b, struct fs_op *op)
+{
+	bool done = false;
+
+	op->done = call_done;
+	op->owner = &done;
+	world_submit(b->world, b->fs, op);
+	for (unsigned i = 0; !done; i++) {
+		assert(i < MAX_TURNS && "the file system hangs");
+		b->world->inside = true;
+		fs_run(b->fs, 0);
+		b->world->inside = false;
+		if (!done)
+			world_drive(b->world, b->fs);
+	}
+	return op->rc;
+}
+
+/* ---- Files with attributes ---- */
+
+static void value_make(unsigned file, unsigned version, uint8_t *value)
+{
+	memset(value, (int)(file * 7 + version * 31), VALUE_BYTES);
+	memcpy(value, &file, sizeof(file));
+	memcpy(value + sizeof(file), &version, sizeof(version));
+}
+
+static void file_forget(struct beside *b, uint64_t ino)
+{
+	struct fs_op op = { .type = FS_FORGET, .ino = ino, .size = 1 };
+
+	call(b, &op);
+}
+
+static int file_find(struct beside *b, unsigned file, uint64_t *ino)
+{
+	char name[16];
+	struct fs_op op = { .type = FS_LOOKUP, .ino = b->dir, .name = name };
+	int rc;
+
+	snprintf(name, sizeof(name), "f%u", file);
+	rc = call(b, &op);
+	*ino = op.attr.ino;
+	return rc;
+}
+
+static int file_set(struct beside *b, uint64_t ino, unsigned file,
+		    unsigned version)
+{
+	uint8_t value[VALUE_BYTES];
+	struct fs_op op = { .type = FS_SETXATTR, .ino = ino, .name2 = NAME,
+			    .data = value, .size = VALUE_BYTES };
+
+	value_make(file, version, value);
+	return call(b, &op);
+}
+
+static void file_change(struct beside *b, unsigned file)
+{
+	uint64_t ino;
+
+	if (file_find(b, file, &ino))
+		return;
+	b->version[file]++;
+	b->unsure[file]++;
+	if (!file_set(b, ino, file, b->version[file]))
+		b->unsure[file] = 0;
+	file_forget(b, ino);
+}
+
+static void sync_all(struct beside *b)
+{
+	struct fs_op op = { .type = FS_SYNCFS, .ino = TRAX_ROOT };
+	struct synced *s;
+
+	if (call(b, &op))
+		return;
+	s = realloc(b->synced, (b->syncs + 1) * sizeof(*s));
+	assert(s);
+	b->synced = s;
+	s += b->syncs++;
+	s->event = b->world->events;
+	for (unsigned i = 0; i < FILES; i++)
+		s->version[i] = b->version[i] - b->unsure[i];
+}
+
+void beside_make(struct beside *b, struct fs *fs, struct world *world)
+{
+	struct fs_op sync = { .type = FS_SYNCFS, .ino = TRAX_ROOT };
+	struct fs_op dir = { .type = FS_MKDIR, .ino = TRAX_ROOT,
+			     .name = "beside", .mode = S_IFDIR | 0755 };
+	char name[16];
+
+	if (!b->spills)
+		return;
+	b->fs = fs;
+	b->world = world;
+	if (call(b, &dir))
+		abort();
+	b->dir = dir.attr.ino;
+	for (unsigned i = 0; i < FILES; i++) {
+		struct fs_op op = { .type = FS_MKNOD, .ino = b->dir,
+				    .name = name, .mode = S_IFREG | 0644 };
+
+		snprintf(name, sizeof(name), "f%u", i);
+		if (call(b, &op) ||
+		    file_set(b, op.attr.ino, i, 0))
+			abort();
+		file_forget(b, op.attr.ino);
+	}
+	file_forget(b, b->dir);
+	if (call(b, &sync))
+		abort();
+}
+
+static const char *value_verify(struct beside *b, uint64_t ino, unsigned file,
+				unsigned first, unsigned last)
+{
+	uint8_t got[VALUE_BYTES], want[VALUE_BYTES];
+	struct fs_op op = { .type = FS_GETXATTR, .ino = ino, .name2 = NAME,
+			    .buffer = got, .size = VALUE_BYTES };
+	unsigned version;
+
+	if (call(b, &op) || op.result != VALUE_BYTES)
+		return "an attribute cannot be read";
+	memcpy(&version, got + sizeof(file), sizeof(version));
+	value_make(file, version, want);
+	if (memcmp(got, want, VALUE_BYTES))
+		return "an attribute never had this value";
+	return version < first || version > last ?
+		       "an attribute has a value of another time" : NULL;
+}
+
+const char *beside_verify(struct beside *b, struct fs *fs, struct world *world,
+			  uint64_t event)
+{
+	struct fs_op dir = { .type = FS_LOOKUP, .ino = TRAX_ROOT,
+			     .name = "beside" };
+	const struct synced *s = b->synced + b->syncs;
+	const char *wrong = NULL;
+
+	if (!b->spills)
+		return NULL;
+	b->fs = fs;
+	b->world = world;
+	do
+		s--;
+	while (s->event > event);
+	if (call(b, &dir))
+		return "a directory is gone";
+	for (unsigned i = 0; i < FILES && !wrong; i++) {
+		const unsigned first = event == UINT64_MAX ?
+			b->version[i] - b->unsure[i] : s->version[i];
+		uint64_t ino;
+
+		if (file_find(b, i, &ino))
+			return "a file is gone";
+		wrong = value_verify(b, ino, i, first, b->version[i]);
+		file_forget(b, ino);
+	}
+	file_forget(b, dir.attr.ino);
+	return wrong;
+}
+
+/* ---- Work ---- */
+
+void beside_open(struct beside *b, struct fs *fs, struct world *world)
+{
+	struct fs_op dir = { .type = FS_LOOKUP, .ino = TRAX_ROOT,
+			     .name = "beside" };
+
+	b->fs = fs;
+	b->world = world;
+	if (b->spills && call(b, &dir))
+		abort();
+	b->dir = dir.attr.ino;
+	if (!b->moves)
+		return;
+	if (moves_open(fs, &b->mover))
+		abort();
+	/* Old or young, wherever there is room: one after the other. */
+	b->mover->limits = (struct move_limits){ -1, 1, 100, 1, 0, 0 };
+}
+
+void beside_close(struct beside *b)
+{
+	struct moves_status status;
+	struct tree_stats stats;
+
+	tree_get_stats(b->fs->tree, &stats);
+	b->spilled += stats.spills;
+	if (b->spills)
+		file_forget(b, b->dir);
+	if (!b->mover)
+		return;
+	moves_get_status(b->mover, &status);
+	b->begun += status.begun;
+	moves_close(b->mover);
+	b->mover = NULL;
+}
+
+static void work_moves(struct beside *b)
+{
+	for (uint64_t n = world_random(&b->rng) % MOVE_TURNS; n; n--) {
+		b->world->inside = true;
+		moves_run(b->mover);
+		b->world->inside = false;
+		world_drive(b->world, b->fs);
+	}
+}
+
+static void evict(struct buffer_cache *buffers)
+{
+	while (!list_empty(&buffers->lru))
+		buffer_put(buffers, list_first(&buffers->lru, struct buffer,
+					       link));
+}
+
+static void work_spills(struct beside *b)
+{
+	struct tree *tree = b->fs->tree;
+
+	for (unsigned i = 0; i < CHANGES; i++)
+		file_change(b, world_random(&b->rng) % FILES);
+	tree->ckpt.pressed = true;
+	do
+		world_drive(b->world, b->fs);
+	while (tree->ckpt.phase == CKPT_SPILLING);
+	evict(tree->buffers);
+	if (world_random(&b->rng) % 4 == 0)
+		sync_all(b);
+}
+
+void beside_work(struct beside *b)
+{
+	if (b->moves)
+		work_moves(b);
+	if (b->spills)
+		work_spills(b);
+}
+
+void beside_print(const struct beside *b)
+{
+	if (b->moves || b->spills)
+		printf("%lu moves begun, %lu times leaves were written; ",
+		       (long)b->begun, (long)b->spilled);
+}
