@@ -52,6 +52,9 @@ struct fs_options {
 	bool read_only;
 	bool accept_loss;	/* see tree/tree.h */
 	bool no_replay;		/* likewise */
+	bool verify_owners;	/* logged data is written only to sectors whose
+				 * OWNER item names the file; else it becomes
+				 * read-only */
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime, unless */

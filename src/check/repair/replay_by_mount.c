@@ -2,7 +2,9 @@
  * replay_by_mount.c - the log of a file system that was not unmounted.
  *
  * The only place where the check trusts the file system's own code: it opens
- * it, which replays the log, and closes it.
+ * it, which replays the log, and closes it.  Where an extent and its owner do
+ * not agree it is not known yet whose sectors these are, and nothing is written
+ * there: the log is then read record by record (log_scan.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 
 static const char *replay_try(struct check *check)
 {
-	struct fs_options options = { 0 };
+	struct fs_options options = { .verify_owners = true };
 	const char *why = NULL;
 	struct fs *fs;
 	int rc = fs_open(check->env, check->disk, &options, &fs);

@@ -175,6 +175,41 @@ static int owner_wrong(struct fs_txn *txn, const struct extent *extent)
 	return -EUCLEAN;
 }
 
+/* -EEXIST: another OWNER item has some of the extent's sectors. */
+static int owner_alone(struct fs_txn *txn, const struct extent *extent)
+{
+	const struct key key = owner_key(extent);
+	const struct owner_item *owner;
+	struct tree_item item;
+	int rc;
+
+	rc = tree_seek_ge(txn->tree_txn, key_make(0, ITEM_OWNER, key.off + 1),
+			  key_make(0, ITEM_OWNER, key.off + extent->n - 1),
+			  &item);
+	if (rc != -ENOENT)
+		return rc ? rc : -EEXIST;
+	if (!key.off)
+		return 0;
+	rc = tree_seek_le(txn->tree_txn, key_make(0, ITEM_OWNER, key.off - 1),
+			  key_make(0, ITEM_OWNER, 0), &item);
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	owner = item.value;
+	return item.key.off + le64_get(owner->sectors) > key.off ? -EEXIST : 0;
+}
+
+int bmap_verify_owner(struct fs_txn *txn, uint64_t ino,
+		      const struct extent *extent)
+{
+	struct tree_item item;
+	int rc = tree_get(txn->tree_txn, owner_key(extent), &item);
+
+	if (!rc)
+		rc = owner_is(&item, ino, extent) ? owner_alone(txn, extent) :
+						    -EEXIST;
+	return rc == -ENOENT || rc == -EEXIST ? owner_wrong(txn, extent) : rc;
+}
+
 /* What is given up must be this file's, or another would lose its room; what
  * is taken nobody's. */
 static int plan_owners(struct fs_txn *txn, uint64_t ino,

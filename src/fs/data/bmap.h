@@ -28,6 +28,10 @@ struct bmap_plan {
 /* Finds the extent that holds a sector, or the first one behind it; -ENOENT. */
 int bmap_extent(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 	       struct extent *extent);
+/* -EUCLEAN, reported: the OWNER item does not say the same as this extent of
+ * the file, or another one has some of its sectors. */
+int bmap_verify_owner(struct fs_txn *txn, uint64_t ino,
+		      const struct extent *extent);
 /* Finds the extent before a sector. */
 int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 		      struct extent *extent);

@@ -102,6 +102,8 @@ static int rescue_run(struct fs_txn *txn)
 		rc = bmap_extent(txn, data->ino, sector, &extent);
 		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
 			return 0;
+		if (!rc && txn->fs->options.verify_owners)
+			rc = bmap_verify_owner(txn, data->ino, &extent);
 		if (rc)
 			return rc;
 		sector = extent.off + extent.n;
@@ -180,8 +182,8 @@ static void rescue_end(struct fs_txn *txn, int rc, uint64_t seq)
 
 static const struct fs_txn_type rescue_type = {
 	.name = "recover data",
-	.bounds = { .nodes = 32 },
-	.stages = 20,
+	.bounds = { .nodes = 64 },
+	.stages = 40,
 	.run = rescue_run,
 	.end = rescue_end,
 };
