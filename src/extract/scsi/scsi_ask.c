@@ -9,8 +9,6 @@
 
 #include "extract/scsi/scsi_ask.h"
 
-/* Tracks that lack more than this part have to be seen to end. */
-#define LITTLE 16u
 /* Pairs of blocks that tell how far sectors are apart. */
 #define PITCH_LOOKS 5u
 /* Blocks that may have been reassigned together. */
@@ -244,21 +242,8 @@ static int bounds_find(struct ask *ask, const struct cycle_place *place,
 	return err;
 }
 
-/* The track that should follow, or the next along the surface. */
-static bool follows(const struct cycle_place *place,
-		    const struct cycle_place *expected,
-		    const struct cycle_place *next)
-{
-	if (expected)
-		return same_place(next, expected);
-	return next->head == place->head &&
-	       (next->cylinder == place->cylinder + 1 ||
-		next->cylinder + 1 == place->cylinder);
-}
-
 int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
-	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
-	    struct ask_spot *next)
+	    uint64_t guess, uint64_t *end, struct ask_spot *next)
 {
 	struct bounds b = { .lo = first, .hi = ask->blocks };
 	int err = 0;
@@ -271,10 +256,6 @@ int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	if (!err && b.hi_known && by_block(ask) && b.at_hi.at &&
 	    b.at_hi.at < b.hi - b.lo)
 		err = bounds_try(ask, place, b.hi - b.at_hi.at, &b);
-	if (!err && b.hi_known && zero_based(ask) && !b.at_hi.at &&
-	    b.hi - first > (guess - first) - (guess - first) / LITTLE &&
-	    follows(place, expected, &b.at_hi.place))
-		b.lo = b.hi - 1;
 	if (!err)
 		err = bounds_find(ask, place,
 				  b.hi_known ? b.hi - 1 : b.lo + 1, &b);
@@ -289,26 +270,6 @@ int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	else if (b.hi < ask->blocks)
 		ask->at_zero++;
 	return 0;
-}
-
-/* ---- slips ---- */
-
-int ask_slips(struct ask *ask, uint64_t end, uint32_t n)
-{
-	struct translate_place place;
-	struct ask_spot spot;
-	int err;
-
-	if (!by_block(ask) || end < n)
-		return -ENODATA;
-	err = translate_block(ask->translate, end - 1, &place);
-	if (err)
-		return err == -EIO ? -ENODATA : err;
-	take_spot(ask, &place, 0, &spot);
-	if (place.alternate || !ask->pitch || spot.at >= INT32_MAX ||
-	    spot.at + 1 < n)
-		return -ENODATA;
-	return (int)(spot.at + 1 - n);
 }
 
 int ask_find_pitch(struct ask *ask)
@@ -359,17 +320,14 @@ int ask_try_back(struct ask *ask, uint64_t block)
 	return err == -ENODATA || err == -EIO ? 0 : err;
 }
 
-bool ask_knows_holes(const struct ask *ask)
+int ask_hole(struct ask *ask, const struct cycle_place *place)
 {
-	return !ask->plain && !ask->one_way &&
-	       translate_goes_back(ask->translate) &&
-	       !translate_in_bytes(ask->translate);
-}
-
-int ask_hole(struct ask *ask, const struct scsi_address *address)
-{
+	const struct scsi_address address = { place->cylinder, place->head, 0 };
 	uint64_t block;
-	int err = translate_back(ask->translate, address, &block);
+	int err;
 
-	return err == -ENODATA ? 1 : err;
+	if (ask->plain || ask->one_way || translate_in_bytes(ask->translate))
+		return 1;
+	err = translate_back(ask->translate, &address, &block);
+	return err == -ENODATA || err == -EOPNOTSUPP ? 1 : err;
 }

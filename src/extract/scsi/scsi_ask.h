@@ -42,20 +42,10 @@ int ask_begins(struct ask *ask, uint64_t block,
 int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
 	      uint64_t *start);
 
-/*
- * The block behind the last one of the track that `first` is on, from a guess;
- * *next is where it lies (not at the end of the disk).  `expected`: the track
- * that should follow; NULL: the next along the surface; `place` itself: any.
- */
+/* The block behind the last one of the track that `first` is on, from a guess;
+ * *next is where it lies (not at the end of the disk). */
 int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
-	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
-	    struct ask_spot *next);
-
-/*
- * Slipped sectors on a track of `n` blocks that ends before block `end`: its
- * last one's sector tells.  -ENODATA: this drive doesn't, or not of this one.
- */
-int ask_slips(struct ask *ask, uint64_t end, uint32_t n);
+	    uint64_t guess, uint64_t *end, struct ask_spot *next);
 
 /* Finds out how far sectors are apart. */
 int ask_find_pitch(struct ask *ask);
@@ -63,10 +53,8 @@ int ask_find_pitch(struct ask *ask);
 /* Finds out whether places tell their blocks, by one that is known. */
 int ask_try_back(struct ask *ask, uint64_t block);
 
-/* Can it be asked what lies at a place? */
-bool ask_knows_holes(const struct ask *ask);
-
-/* 1: no block lies there, 0: one does. */
-int ask_hole(struct ask *ask, const struct scsi_address *address);
+/* 0: a block lies at the beginning of a track; 1: none, as far as the drive
+ * tells. */
+int ask_hole(struct ask *ask, const struct cycle_place *place);
 
 #endif

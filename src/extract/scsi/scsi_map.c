@@ -1,513 +1,412 @@
 /*
- * scsi_map.c - from translations to tracks.
+ * scsi_map.c - from translations to tracks: predict, ask, verify.
  *
- * At every moment the map is exact up to a track's first block (`first`), the
- * model says how it goes on, and of some tracks ahead it is known where they
- * begin (`fact`, the nearest on top).  A step looks at the nearest fact:
+ * At every moment the map is known up to a track's first block.  The order
+ * (scsi_order.h) predicts where the tracks ahead begin; of some of them it has
+ * been asked where they do (`fact`, the nearest on top).  A step looks at the
+ * nearest fact:
  *
- *   it is what the model predicts: all tracks before it are taken, and if
- *   there was no other fact the next one is asked for four times as far away;
- *   it is not, and it is the next track: that track is odd (slips, or a new
- *   zone: the model's matter);
+ *   it is what is predicted: all tracks before it are taken;
+ *   it is not, and it is the next track's: that track is odd, and is asked
+ *   whether it does end there;
  *   it is not: what lies half way is asked for.
  *
- * A fact tells how many blocks are missing before it, so that of several odd
- * tracks in a leap none is looked for where there can't be one.
+ * Where a track is not at its place its end is looked for block by block
+ * (map_event).
  *
- * A sum proves its summands only if none can be more than foretold: sizes must
- * have been seen (model_sure); and where the spares of a cylinder may take up a
- * slip so that the next cylinder knows nothing of it, the beginning of its last
- * track is asked for, the only one that moves, until slips have shown that they
- * do move all that follows.
+ * A sum proves its summands only if none holds more than predicted, and if no
+ * spares make up for a slip.  So the beginning of the last track of every
+ * region (a cylinder, or a sweep along a surface) is asked for, which is the
+ * one that slips move whoever makes up for them; it is left out for some
+ * regions only while slips are seen to move all that follows.
  *
- * Where a track is not where the model says (a slipped one, the model's end)
- * its end is looked for block by block (map_event).  At the end tracks are
- * tried at random; if any is wrong, all is done again by walking.
+ * All else that could be believed wrongly is found by one means (map_doubt).
+ * An order with its sizes begins as measured, track by track.  Whenever
+ * something comes up that slips do not explain (a size that is too small or
+ * changes, an order that ends, a track that is not there), the beginnings of
+ * the slots before it are asked for, one round of those that nothing is known
+ * of: if they are right, so is all that is believed since it began.  If one is
+ * not, the map goes back to there and asks slot by slot, and if there is a size
+ * that is too small then, track by track.  What was asked before is not asked
+ * of the drive again.
+ *
+ * At the end tracks are tried at random; if any is wrong, all is done again
+ * track by track.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/msg.h"
-#include "diskmodel/geom_build.h"
-#include "extract/scsi/scsi_around.h"
 #include "extract/scsi/scsi_ask.h"
 #include "extract/scsi/scsi_check.h"
 #include "extract/scsi/scsi_map.h"
-#include "extract/scsi/scsi_model.h"
+#include "extract/scsi/scsi_order.h"
+#include "extract/scsi/scsi_runs.h"
 
-#define VERIFY 100u
-#define SLIPPED_MAX 64u
+#define VERIFY 100u		/* tracks tried at the end */
+#define SLIPPED_MAX 64u		/* tracks in a row that hold nothing */
+/* Tracks of a slot in a row that hold less by the same: another zone. */
+#define ZONE_TIMES 3u
+/* Regions whose slips moved what follows, after which several regions are
+ * asked about at once; as many as that. */
 #define PUSHED 2u
-#define PUSHED_HERE 8u		/* where other zones' slips were made up for */
-#define CROSSED 2u
-#define PASSES 8u
+#define REGIONS_MOST 8u
+/* Tracks of a slot that tell its size: the first may have slips. */
+#define SEEN 2u
 #define FACTS 128u
-#define LEAP_FIRST 1024u
-#define LEAP_MOST (UINT64_C(1) << 32)
+#define LEARN_FIRST 4u		/* tracks of an unknown slot, then more */
+#define LEARN_MOST (UINT64_C(1) << 24)
 #define PROGRESS_EACH 256u
-/* A track that lacks more than this part is looked at twice. */
-#define LITTLE 16u
 
-/* What is done again with less, when something is found to be wrong. */
-enum belief {
-	BELIEVE_SUMS,
-	BELIEVE_NOTHING,	/* no leaps */
-};
+/* How much is asked about. */
+enum grade { BY_TRACK, BY_SLOT, BY_REGION };
 
-/* A track of the model and its first block. */
+/* A track of the order and its first block. */
 struct fact {
 	uint64_t track, start;
-	bool likely;		/* only slips are missing before it */
+};
+
+/* How far the map is; what going back brings back. */
+struct state {
+	struct order order;
+	uint64_t first;		/* block: all before are mapped */
+	uint64_t track;		/* of the order, that begins there */
+	uint64_t learn;		/* tracks of an unknown slot to try next */
+	uint64_t expect;	/* its tracks, if it is like the last one */
+	struct track_runs runs;	/* the list itself stays */
+	struct track_run last;	/* its last member */
+
+	uint64_t lost_last;	/* the last track of a region ... */
+	int64_t lost;		/* ... in which so many blocks are missing */
+	unsigned lost_tracks;	/* in so many of its tracks */
 };
 
 struct map {
 	struct ask ask;
-	struct model model;
 	const struct scsi_map_options *options;
-	struct geom_build *build;
-	struct geom_sweep pending;	/* not in it yet */
 	struct scsi_map *out;
-	uint32_t unit;		/* sectors of a block */
 	uint32_t surfaces;	/* of the actuators before this one */
-	enum belief belief;
+	bool walk;		/* all is asked track by track */
+	bool spares;		/* some region's spares make up for slips */
+	bool skipped;		/* regions that were not asked about */
+	unsigned pushed;	/* regions whose slips moved what follows */
+	unsigned regions;	/* to ask about at once */
 
-	uint64_t first;		/* block: all before are mapped */
-	struct ask_spot here;	/* where it is, ... */
-	uint64_t here_first;	/* ... if this is it */
-	uint64_t track;		/* of the model, that begins there */
-	uint64_t leap;		/* tracks to try next */
-	uint64_t expect;	/* tracks of a slot that is being learned */
+	struct state now;
+	struct state safe;	/* the map is right up to there */
+	uint64_t until[2];	/* blocks: by track, by slot before these */
+
+	struct ask_spot here;	/* where the block here_first is */
+	uint64_t here_first;
 	struct fact fact[FACTS];
 	unsigned facts;
-
-	uint64_t passes;
-	bool passed;		/* the last leap was not looked into */
-	unsigned crossed;	/* ends of slots seen since the last surprise */
-
-	/* Slips: moved all behind them, or were made up for in the region. */
-	unsigned pushed, absorbed;
-	unsigned pushed_ever;
-	bool absorbed_ever;
-	uint32_t room;		/* the most blocks that were made up for */
-	uint64_t lost_last;	/* the region's last track ... */
-	int64_t lost;		/* ... in which so many blocks are missing, */
-	bool lost_maybe;	/* or not, for sizes were not sure */
 };
-
-static bool map_walks(const struct map *m)
-{
-	return m->belief == BELIEVE_NOTHING;
-}
 
 /* ---- prediction ---- */
 
-static uint32_t map_nominal(const struct map *m, uint64_t track)
+static uint32_t map_usual(const struct map *m, uint64_t track)
 {
+	const struct cycle *c = &m->now.order.cycle;
 	uint64_t in_slot;
 
-	return m->model.cycle.slot[cycle_slot_of(&m->model.cycle, track,
-						 &in_slot)].blocks;
+	return c->slot[cycle_slot_of(c, track, &in_slot)].blocks;
 }
 
 /* The first block of a track at or behind the present one. */
 static uint64_t map_predict(const struct map *m, uint64_t track)
 {
-	return m->first + cycle_blocks_before(&m->model.cycle, track) -
-	       cycle_blocks_before(&m->model.cycle, m->track);
+	const struct cycle *c = &m->now.order.cycle;
+
+	return m->now.first + cycle_blocks_before(c, track) -
+	       cycle_blocks_before(c, m->now.track);
 }
 
-/* ---- slips and who makes up for them ---- */
-
-static void map_lose(struct map *m, uint64_t track, int64_t n)
+static enum grade map_grade(const struct map *m)
 {
-	uint64_t last = model_region_last(&m->model, track);
+	if (m->walk || m->now.first < m->until[BY_TRACK])
+		return BY_TRACK;
+	return m->now.first < m->until[BY_SLOT] ? BY_SLOT : BY_REGION;
+}
 
-	if (m->lost_last != last) {
-		m->lost = 0;
-		m->lost_maybe = false;
+/* ---- doubt ---- */
+
+static void map_safe(struct map *m)
+{
+	m->safe = m->now;
+	if (m->now.runs.n)
+		m->safe.last = m->now.runs.v[m->now.runs.n - 1];
+}
+
+static void map_go_back(struct map *m, enum grade grade)
+{
+	struct track_runs runs = m->now.runs;
+
+	m->until[grade] = m->now.first + 1;
+	m->now = m->safe;
+	m->now.runs.v = runs.v;
+	m->now.runs.room = runs.room;
+	if (m->now.runs.n)
+		runs.v[m->now.runs.n - 1] = m->safe.last;
+	m->facts = 0;
+	m->regions = 1;
+}
+
+/* 1: the runs before the present track begin where it is believed, a round of
+ * those that nothing was known of; 0: one does not. */
+static int map_confirm(struct map *m)
+{
+	unsigned left = m->now.order.cycle.slots;
+	uint64_t start = m->now.first, there, before;
+	struct cycle_place place;
+	const struct track_run *run;
+	int err;
+
+	for (size_t i = m->now.runs.n; left && i-- > m->safe.runs.n;) {
+		run = &m->now.runs.v[i];
+		start -= (uint64_t)run->count * run->blocks;
+		place = run->place;
+		place.head -= m->surfaces;
+		before = translate_count(m->ask.translate);
+		err = ask_start(&m->ask, &place, start, &there);
+		if (err && err != -ENODATA)
+			return err;
+		if (err || there != start)
+			return 0;
+		left -= translate_count(m->ask.translate) > before;
 	}
-	m->lost_last = last;
-	m->lost += n;
-	m->lost_maybe |= !model_sure(&m->model, track, 1);
-}
-
-/* May the region's last track hold spares?  Where all tracks of a cylinder are
- * alike it would be chance, and this drive one that has shown none. */
-static bool map_may_spare(const struct map *m)
-{
-	return model_may_spare(&m->model) &&
-	       (!model_alike(&m->model) || m->absorbed_ever ||
-		m->pushed_ever < PUSHED);
-}
-
-/* May a slip be hidden by the spares of its region? */
-static bool map_guarded(const struct map *m)
-{
-	return map_may_spare(m) &&
-	       (m->absorbed ||
-		m->pushed < (m->absorbed_ever ? PUSHED_HERE : PUSHED));
-}
-
-/* A region's last track held so much more than its slot says. */
-static void map_note_region(struct map *m, uint64_t track, int32_t more)
-{
-	if (!m->model.in_cycle || m->lost_last != track || m->lost <= 0 ||
-	    more < 0)
-		return;
-	if (more > (int32_t)m->room)
-		m->room = (uint32_t)more;
-	if (more) {
-		m->absorbed++;
-		m->pushed = 0;
-		m->absorbed_ever = true;
-	} else if (!m->lost_maybe) {
-		m->pushed++;
-		m->pushed_ever++;
-	}
-}
-
-/* ---- what is known goes into the geometry ---- */
-
-/* Sectors for blocks of others around the present track, as far as seen. */
-static uint32_t map_room(const struct map *m)
-{
-	if (!m->model.cycle.slots || !model_by_cylinder(&m->model) ||
-	    model_region_last(&m->model, m->track) != m->track)
-		return 0;
-	return m->room;
-}
-
-/* What is pending goes into the geometry. */
-static int map_flush(struct map *m)
-{
-	int err = m->pending.count ? geom_build_sweep(m->build, &m->pending) :
-				     0;
-
-	m->pending.count = 0;
-	return err;
+	return 1;
 }
 
 /*
- * Tracks along a surface, so many cylinders apart.  What goes on is put
- * together, however it was found: else the geometry would not repeat.
+ * Something has come up that slips do not explain.  1: what is believed up to
+ * here is right, or has been asked as closely as `most`, and is safe now; 0: it
+ * is asked once more.
  */
-static int map_add(struct map *m, const struct cycle_place *place, int32_t step,
-		   uint32_t count, uint64_t blocks, bool known)
+static int map_doubt(struct map *m, enum grade most)
 {
-	struct geom_sweep *last = &m->pending;
-	struct geom_sweep sweep = {
-		.count = count,
-		.sectors = (uint32_t)(blocks * m->unit),
-		.around = (uint32_t)((blocks + map_room(m)) * m->unit),
-		.cylinder = place->cylinder,
-		.surface = (int32_t)(place->head + m->surfaces),
-		.cylinder_step = step,
-		.known = known,
-	};
-	int err;
+	enum grade grade = map_grade(m);
+	int rc = grade <= most;
 
-	m->out->tracks += count;
-	if (last->count && step && last->cylinder_step == step &&
-	    last->surface == sweep.surface && last->known == known &&
-	    last->sectors == sweep.sectors && last->around == sweep.around &&
-	    last->cylinder + (int64_t)last->count * step == sweep.cylinder &&
-	    last->count < UINT32_MAX / 2) {
-		last->count += count;
-		return 0;
-	}
-	err = map_flush(m);
-	m->pending = sweep;
-	return err;
+	if (!rc && grade == BY_REGION)
+		rc = map_confirm(m);
+	if (rc == 1)
+		map_safe(m);
+	else if (!rc)
+		map_go_back(m, grade - 1);
+	return rc;
 }
 
-static int map_add_odd(struct map *m, int64_t more)
+/* ---- tracks that are taken ---- */
+
+/* May a region's spares make up for its slips? */
+static bool map_may_spare(const struct map *m)
 {
-	m->out->odd++;
-	return geom_build_odd(m->build, geom_build_tracks(m->build) +
-						m->pending.count,
-			      (int32_t)(more * m->unit));
+	return m->spares || m->pushed < PUSHED;
 }
 
-/* Tracks of nominal size. */
-static int map_add_plain(struct map *m, uint64_t end)
+static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 {
-	const struct cycle *cycle = &m->model.cycle;
-	uint64_t in_slot, run;
-	int err = 0;
-
-	while (!err && m->track < end) {
-		const struct cycle_slot *slot = &cycle->slot[cycle_slot_of(
-			cycle, m->track, &in_slot)];
-		struct cycle_place place;
-
-		run = slot->tracks - in_slot;
-		if (run > end - m->track)
-			run = end - m->track;
-		if (run > UINT32_MAX / 2)
-			run = UINT32_MAX / 2;
-		cycle_place_of(cycle, m->track, &place);
-		err = map_add(m, &place, slot->step, (uint32_t)run,
-			      slot->blocks, true);
-		m->track += run;
-	}
-	return err;
-}
-
-/* One track that holds so many more blocks than its slot says. */
-static int map_add_track(struct map *m, int64_t more)
-{
-	const struct cycle *cycle = &m->model.cycle;
-	uint32_t nominal = map_nominal(m, m->track);
-	struct cycle_place place;
+	const struct cycle *c = &m->now.order.cycle;
 	uint64_t in_slot;
-	int err = 0;
+	const struct cycle_slot *slot = &c->slot[cycle_slot_of(c, m->now.track,
+							       &in_slot)];
+	struct track_run run = {
+		.step = slot->step, .count = (uint32_t)count,
+		.blocks = blocks, .usual = slot->blocks, .known = true,
+	};
 
-	cycle_place_of(cycle, m->track, &place);
-	/* Of another zone, most likely, whose tracks have other sectors. */
-	if (more > map_room(m) || -more > nominal / LITTLE)
-		nominal += (uint32_t)more;
-	else if (more)
-		err = map_add_odd(m, more);
-	if (!err)
-		err = map_add(m, &place,
-			      cycle->slot[cycle_slot_of(cycle, m->track,
-							&in_slot)].step,
-			      1, nominal, true);
-	m->track++;
-	return err;
+	cycle_place_of(c, m->now.track, &run.place);
+	run.place.head += m->surfaces;
+	m->now.track += count;
+	return runs_add(&m->now.runs, &run);
+}
+
+/* Slips of a region have moved what follows, or have not. */
+static int map_lost(struct map *m, bool made_up)
+{
+	m->spares |= made_up;
+	m->pushed += m->now.lost_tracks == 1;
+	m->now.lost = m->now.lost_tracks = 0;
+	return made_up && m->skipped ? -ESTALE : 0;
+}
+
+/* Blocks are missing in the present track. */
+static void map_lose(struct map *m, uint64_t last, int32_t n)
+{
+	bool same = m->now.lost_last == last;
+
+	m->now.lost = (same ? m->now.lost : 0) + n;
+	m->now.lost_tracks = (same ? m->now.lost_tracks : 0) + 1;
+	m->now.lost_last = last;
+	m->regions = (m->regions + 1) / 2;
 }
 
 /* Takes the tracks before `end` as predicted. */
 static int map_take(struct map *m, uint64_t end)
 {
-	uint64_t next = map_predict(m, end);
-	int err = map_add_plain(m, end);
+	const struct cycle *c = &m->now.order.cycle;
+	uint64_t first = map_predict(m, end), in_slot, n;
+	bool sum = end - m->now.track > 1;
+	struct order_slot *slot;
+	int err = 0;
 
-	m->first = next;
+	if (m->now.lost && end > m->now.lost_last)
+		err = map_lost(m, false);
+	while (!err && m->now.track < end) {
+		n = c->slot[cycle_slot_of(c, m->now.track, &in_slot)].tracks -
+		    in_slot;
+		n = n < end - m->now.track ? n : end - m->now.track;
+		n = n < LEARN_MOST ? n : LEARN_MOST;
+		slot = order_slot_of(&m->now.order, m->now.track);
+		slot->summed |= sum;
+		slot->seen += slot->seen < SEEN ? (unsigned)n : 0;
+		err = map_add(m, n, map_usual(m, m->now.track));
+	}
+	m->now.first = first;
 	return err;
 }
 
-/* ---- the model's end ---- */
-
-static void map_end_model(struct map *m)
+static void map_size(struct map *m, uint32_t blocks)
 {
-	model_end(&m->model, m->track, m->crossed >= CROSSED);
-	m->facts = 0;
-	m->lost = 0;
-}
-
-/* ---- a single track ---- */
-
-/* A new zone: what was learned of spares holds for the old one. */
-static void map_new_zone(struct map *m)
-{
-	if (model_by_cylinder(&m->model))
-		m->pushed = m->absorbed = 0;
-	m->room = 0;
-	m->crossed = 0;
-}
-
-/* What the present track says of its slot's size. */
-static int map_slips(struct map *m, uint64_t end, int *slips)
-{
-	int n;
-
-	*slips = MODEL_UNSURE;
-	if (m->lost > 0 && m->lost_last == m->track)
-		return 0;
-	n = ask_slips(&m->ask, end, (uint32_t)(end - m->first));
-	*slips = n == -ENODATA ? MODEL_UNTOLD : n;
-	return n < 0 && n != -ENODATA ? n : 0;
-}
-
-/* The same, if it is worth asking for. */
-static int map_wonder(struct map *m, uint64_t end, int32_t more, int *slips)
-{
-	*slips = MODEL_UNTOLD;
-	return !map_walks(m) && model_wonders(&m->model, m->track, more) ?
-		       map_slips(m, end, slips) : 0;
+	order_set_size(&m->now.order, m->now.track, blocks);
+	m->facts = m->pushed = 0;
+	m->regions = 1;
 }
 
 /* Takes the present track, behind which the next block is `end`. */
 static int map_take_track(struct map *m, uint64_t end)
 {
-	uint64_t track = m->track;
-	int64_t more = (int64_t)(end - m->first) -
-		       (int64_t)map_nominal(m, track);
-	bool makes_up = more > 0 && m->model.in_cycle && m->lost > 0 &&
-			m->lost_last == track;
-	int slips = MODEL_UNTOLD, err = 0;
+	uint64_t track = m->now.track, last;
+	uint32_t blocks = (uint32_t)(end - m->now.first);
+	int32_t more = (int32_t)(blocks - map_usual(m, track));
+	struct order *o = &m->now.order;
+	struct order_slot *slot;
+	bool made_up, zone;
+	int err, rc = 1;
 
-	if (!makes_up && model_misled(&m->model, track, (int32_t)more))
-		return -ESTALE;
-	if (more && !makes_up)
-		err = map_wonder(m, end, (int32_t)more, &slips);
-	if (!err)
-		err = map_add_track(m, more);
-	if (err)
-		return err;
-	m->first = end;
-	if (more < 0)
-		map_lose(m, track, -more);
-	if (makes_up)
-		map_note_region(m, track, (int32_t)more);
-	else if (more && model_odd(&m->model, track, (int32_t)more, slips))
-		map_new_zone(m);
-	return 0;
+	last = order_region_last(o, track);
+	made_up = more > 0 && track == last && m->now.lost_last == last &&
+		  m->now.lost >= more;
+	slot = order_slot_of(o, track);
+	zone = more < 0 && slot->seen &&
+	       order_odd(o, track, more) >= ZONE_TIMES;
+	if (zone)
+		rc = map_doubt(m, BY_SLOT);
+	else if (more > 0 && !made_up && slot->summed)
+		rc = map_doubt(m, BY_TRACK);
+	if (rc <= 0)
+		return rc;
+	if (!slot->seen || zone || (more > 0 && !made_up))
+		map_size(m, blocks);
+	else if (more < 0)
+		map_lose(m, last, -more);
+	err = map_add(m, 1, blocks);
+	m->now.first = end;
+	if (!err && track == last && m->now.lost_last == last && m->now.lost)
+		err = map_lost(m, made_up);
+	return err;
+}
+
+/* ---- where a track does not follow ---- */
+
+static void map_end_order(struct map *m)
+{
+	order_end(&m->now.order, m->now.track);
+	m->facts = 0;
+	m->now.lost = m->now.lost_tracks = 0;
 }
 
 /*
- * The model's tracks between this one and where it goes on: slipped ones, if
+ * The order's tracks between this one and where it goes on: slipped ones, if
  * there are no blocks on them.  Else another order of tracks has come to the
  * same place; 0 then.
  */
 static int map_skipped(struct map *m, const struct ask_spot *next)
 {
-	unsigned ahead = model_ahead(&m->model, m->track, &next->place,
+	unsigned ahead = order_ahead(&m->now.order, m->now.track, &next->place,
 				     SLIPPED_MAX);
-	struct scsi_address address = { 0 };
 	struct cycle_place place;
 	int rc;
 
-	if (ahead < 2 || !ask_knows_holes(&m->ask))
+	if (ahead < 2)
 		return (int)ahead;
-	cycle_place_of(&m->model.cycle, m->track + 1, &place);
-	address.cylinder = place.cylinder;
-	address.head = place.head;
-	rc = ask_hole(&m->ask, &address);
+	cycle_place_of(&m->now.order.cycle, m->now.track + 1, &place);
+	rc = ask_hole(&m->ask, &place);
 	return rc == 1 ? (int)ahead : rc;
 }
 
-static bool map_ends_slot(const struct map *m, uint64_t track)
-{
-	uint64_t in_slot;
-	unsigned slot = cycle_slot_of(&m->model.cycle, track, &in_slot);
-
-	return in_slot + 1 == m->model.cycle.slot[slot].tracks;
-}
-
-/* May a zone end there, so that there are other tracks before the next one that
- * is foretold? */
-static bool map_jumps(const struct map *m, uint64_t track)
-{
-	return model_by_cylinder(&m->model) ?
-		       model_region_last(&m->model, track) == track :
-		       map_ends_slot(m, track);
-}
-
-/*
- * The track that is not followed by what the model says: its end is looked for,
- * and where it goes on.
- */
+/* The end of a track that is not followed by what is predicted is looked for,
+ * and where it goes on. */
 static int map_event(struct map *m)
 {
-	const struct cycle *cycle = &m->model.cycle;
-	struct cycle_place place, expected;
-	uint64_t end, track = m->track;
+	const struct cycle *cycle = &m->now.order.cycle;
+	uint64_t end, first = m->now.first, track = m->now.track;
+	struct cycle_place place;
 	struct ask_spot next;
 	int err, ahead = 1;
 
 	cycle_place_of(cycle, track, &place);
-	cycle_place_of(cycle, track + 1, &expected);
-	err = ask_end(&m->ask, m->first, &place,
-		      map_jumps(m, track) ? &place : &expected,
-		      map_predict(m, track + 1), &end, &next);
-	if (err)
-		return err;
-	if (end < m->ask.blocks)
+	err = ask_end(&m->ask, first, &place, map_predict(m, track + 1), &end,
+		      &next);
+	if (!err && end < m->ask.blocks)
 		ahead = map_skipped(m, &next);
-	if (ahead < 0)
-		return ahead;
+	if (err || ahead < 0)
+		return err ? err : ahead;
 	m->facts = 0;
+	if (ahead == 1)
+		return map_take_track(m, end);
+	if (m->now.order.repeats) {
+		err = map_doubt(m, BY_SLOT);
+		if (err <= 0)
+			return err;
+	}
 	err = map_take_track(m, end);
+	if (err || m->now.track != track + 1)
+		return err;
 	m->here = next;
 	m->here_first = end;
-	if (!ahead) {
-		map_end_model(m);
-	} else if (ahead > 1) {
-		/* Or another order that goes on there by chance. */
-		m->track += (unsigned)ahead - 1;
-		m->out->slipped += (unsigned)ahead - 1;
-		m->crossed = 0;
-		model_doubt(&m->model);
-	}
-	return err;
-}
-
-/* The first track of a slot that is seen: so large are its tracks. */
-static int map_first(struct map *m, uint64_t start)
-{
-	uint32_t blocks = (uint32_t)(start - m->first), nominal;
-	struct cycle_place place;
-	int rc, slips;
-
-	cycle_place_of(&m->model.cycle, m->track, &place);
-	rc = ask_on_track(&m->ask, start - 1, &place);
-	if (rc <= 0)
-		return rc && rc != -ENODATA ? rc : map_event(m);
-	rc = map_slips(m, start, &slips);
-	if (rc)
-		return rc;
-	nominal = model_first(&m->model, m->track, blocks, slips);
-	if (nominal > blocks)
-		map_lose(m, m->track, nominal - blocks);
-	rc = map_add_track(m, (int64_t)blocks - nominal);
-	m->first = start;
-	map_new_zone(m);
-	return rc;
+	if (ahead)
+		m->now.track += (unsigned)ahead - 1;
+	else
+		map_end_order(m);
+	m->out->slipped += ahead ? (unsigned)ahead - 1 : 0;
+	return 0;
 }
 
 /* The next track begins at `start`, which is not as predicted. */
 static int map_single(struct map *m, uint64_t start)
 {
-	int64_t nominal = map_nominal(m, m->track);
-	int64_t more = (int64_t)(start - m->first) - nominal;
-	uint64_t track = m->track;
 	struct cycle_place place;
 	int rc;
 
-	if (model_fresh(&m->model, track))
-		return map_first(m, start);
-	if (map_walks(m) || -more > nominal / LITTLE || map_jumps(m, track) ||
-	    (more > 0 && (m->lost_last != track || more > m->lost))) {
-		cycle_place_of(&m->model.cycle, track, &place);
-		rc = ask_on_track(&m->ask, start - 1, &place);
-		if (rc <= 0)
-			return rc && rc != -ENODATA ? rc : map_event(m);
-	}
-	return map_take_track(m, start);
+	cycle_place_of(&m->now.order.cycle, m->now.track, &place);
+	rc = ask_on_track(&m->ask, start - 1, &place);
+	if (rc == 0 || rc == -ENODATA)
+		return map_event(m);
+	return rc < 0 ? rc : map_take_track(m, start);
 }
 
-/* ---- learning a model ---- */
+/* ---- learning an order ---- */
 
 /* A slot of which only the first track is known, and which way it goes on. */
 static int map_begin_slot(struct map *m, const struct ask_spot *spot)
 {
-	uint64_t guess = model_last_blocks(&m->model, spot->place.head);
-	unsigned records = m->model.records;
+	struct order *o = &m->now.order;
 	struct ask_spot next = *spot;
 	uint64_t end;
-	int slips, err = ask_end(&m->ask, m->first, &spot->place, NULL,
-			  m->first + guess, &end, &next);
+	int err = ask_end(&m->ask, m->now.first, &spot->place, m->now.first +
+			  order_last_blocks(o, spot->place.head), &end, &next);
 
 	if (err)
 		return err;
-	model_begin_slot(&m->model, &spot->place, &next.place,
-			 (uint32_t)(end - m->first));
-	m->track = 0;
-	/* As long as the last one, with luck. */
-	m->expect = records ? m->model.record[records - 1].tracks : 0;
-	m->leap = 4;
-	if (m->model.cycle.slot[0].step) {
-		err = map_slips(m, end, &slips);
-		if (!err)
-			model_first(&m->model, 0, (uint32_t)(end - m->first),
-				    slips);
-		return err;
-	}
+	order_begin_slot(o, &spot->place, &next.place,
+			 (uint32_t)(end - m->now.first));
+	m->now.learn = LEARN_FIRST;
+	m->now.expect = o->records ? o->record[o->records - 1].tracks : 0;
 	err = map_take(m, 1);
-	map_end_model(m);
+	if (!err && !o->cycle.slot[0].step)
+		map_end_order(m);
 	return err;
 }
 
@@ -516,63 +415,22 @@ static int map_learn(struct map *m)
 	struct ask_spot spot = m->here;
 	int err = 0;
 
-	if (m->here_first != m->first)
-		err = ask_where(&m->ask, m->first, &spot);
+	if (m->here_first != m->now.first)
+		err = ask_where(&m->ask, m->now.first, &spot);
 	if (err)
 		return err;
-	m->facts = 0;
-	m->lost = 0;
-	m->crossed = 0;
-	if (!map_walks(m) && model_recognise(&m->model, &spot.place))
-		m->crossed = CROSSED;
-	if (m->crossed ||
-	    (!map_walks(m) && model_recall(&m->model, &spot.place))) {
-		m->track = 0;
-		m->out->cycles++;
-		m->leap = LEAP_FIRST;
-		return 0;
-	}
-	return map_begin_slot(m, &spot);
+	m->now.track = 0;
+	m->regions = 1;
+	map_safe(m);
+	if (m->walk || !order_recognise(&m->now.order, &spot.place))
+		return map_begin_slot(m, &spot);
+	m->out->cycles++;
+	return 0;
 }
 
-/* ---- leaping ---- */
+/* ---- facts ---- */
 
-/* Tracks to the next end of a slot; or that one, when it has been reached. */
-static uint64_t map_to_slot_end(const struct map *m)
-{
-	uint64_t in_slot, left;
-	unsigned slot = cycle_slot_of(&m->model.cycle, m->track, &in_slot);
-
-	left = m->model.cycle.slot[slot].tracks - 1 - in_slot;
-	return left ? left : 1;
-}
-
-/* How many tracks a single fact may decide about. */
-static uint64_t map_reach(struct map *m)
-{
-	uint64_t n, last;
-
-	if (map_walks(m))
-		return 1;
-	n = model_sure(&m->model, m->track, LEAP_MOST);
-	if (n > 1 && map_guarded(m)) {
-		last = model_region_last(&m->model, m->track);
-		if (last == m->track && m->lost_last == last && m->lost)
-			last++;
-		else if (last == m->track)
-			last = model_region_last(&m->model, last + 1);
-		if (last - m->track < n)
-			n = last - m->track;
-	}
-	if (n > 1 && m->model.in_cycle && m->crossed < CROSSED) {
-		last = map_to_slot_end(m);
-		n = last < n ? last : n;
-	}
-	return n ? n : 1;
-}
-
-/* Asks where a track begins; what is not between here and the next fact is no
- * answer. */
+/* Asks where a track begins; what can't be so is no answer. */
 static int map_ask_fact(struct map *m, uint64_t track)
 {
 	uint64_t most = m->facts ? m->fact[m->facts - 1].start :
@@ -581,20 +439,15 @@ static int map_ask_fact(struct map *m, uint64_t track)
 	struct cycle_place place;
 	int err;
 
-	cycle_place_of(&m->model.cycle, track, &place);
+	cycle_place_of(&m->now.order.cycle, track, &place);
 	err = ask_start(&m->ask, &place, guess, &start);
-	if (!err && (start <= m->first || start >= most))
+	if (!err && (start <= m->now.first || start >= most))
 		err = -ENODATA;
 	if (err)
 		return err;
 	if (m->facts == FACTS)
-		memmove(m->fact, m->fact + 1,
-			--m->facts * sizeof(*m->fact));
-	m->fact[m->facts++] = (struct fact){
-		.track = track, .start = start,
-		.likely = start <= guess &&
-			  guess - start <= (track - m->track) / 2 + 64,
-	};
+		memmove(m->fact, m->fact + 1, --m->facts * sizeof(*m->fact));
+	m->fact[m->facts++] = (struct fact){ .track = track, .start = start };
 	return 0;
 }
 
@@ -604,164 +457,170 @@ static int map_ask_ahead(struct map *m, uint64_t n)
 	int rc;
 
 	for (; n; n /= 2) {
-		rc = map_ask_fact(m, m->track + n);
+		rc = map_ask_fact(m, m->now.track + n);
 		if (rc != -ENODATA)
 			return rc;
-		m->leap = n;
+		m->now.learn = LEARN_FIRST;
+		m->regions = 1;
 	}
 	return map_event(m);
 }
 
-static bool map_begins_region(const struct map *m, uint64_t track)
+/* How many tracks a single fact may decide about. */
+static uint64_t map_reach(struct map *m)
 {
-	return !track || model_region_last(&m->model, track - 1) == track - 1;
+	struct order *o = &m->now.order;
+	uint64_t track = m->now.track, last = track;
+	enum grade grade = map_grade(m);
+
+	if (grade == BY_TRACK || order_slot_of(o, track)->seen < SEEN)
+		return 1;
+	/* Do spares make up for what has been lost? */
+	if (m->now.lost && m->now.lost_last == track && map_may_spare(m))
+		return 1;
+	if (!o->repeats)
+		return track + 1 < m->now.expect ? m->now.expect - 1 - track :
+						   m->now.learn;
+	for (unsigned i = 0; i < m->regions; i++) {
+		if (order_region_last(o, last) == last)
+			last++;
+		last = order_region_last(o, last);
+	}
+	/* No further than a slot of which nothing is known. */
+	while (grade == BY_SLOT || o->cycle.slots > 1) {
+		uint64_t in_slot;
+		unsigned slot = cycle_slot_of(&o->cycle, track, &in_slot);
+		uint64_t end = track + o->cycle.slot[slot].tracks - in_slot;
+
+		if (grade == BY_SLOT && end - m->now.track > 1)
+			end--;
+		if (end >= last)
+			break;
+		track = end;
+		if (grade == BY_SLOT || order_slot_of(o, end)->seen < SEEN)
+			return end - m->now.track;
+	}
+	return last - m->now.track;
 }
 
-/* From one cylinder's last track to the next one's, again and again: that is
- * looked at now and then, and if it is wrong then the map is begun anew. */
-static bool map_passes(struct map *m, const struct fact *fact)
+/* Does a track ahead begin where it is predicted? */
+static int map_begins(struct map *m, uint64_t track)
 {
-	if (m->model.careful || !model_by_cylinder(&m->model) ||
-	    !map_guarded(m) ||
-	    model_region_last(&m->model, m->track) != m->track ||
-	    model_region_last(&m->model, m->track + 1) != fact->track)
-		return false;
-	return ++m->passes % PASSES;
+	struct cycle_place place;
+	uint64_t start;
+	int err;
+
+	cycle_place_of(&m->now.order.cycle, track, &place);
+	err = ask_start(&m->ask, &place, map_predict(m, track), &start);
+	return err == -ENODATA ? 0 : err ? err :
+	       start == map_predict(m, track);
 }
 
 /*
- * A sum says nothing of the order of what it sums up, and that of other sizes
- * may be the same by chance: does the track before the fact begin where it
- * should, too?  Not asked between facts that only slips keep apart; but the
- * cylinders of two zones may hold the same.
+ * All is as predicted up to the nearest fact.  A sum says nothing of the order
+ * of what it sums up, though: along a surface the last track before the fact
+ * must be where it should, too, for the fact may be on the way back.  Of two
+ * facts on one surface the nearer one can't be.
  */
-static int map_both_sides(struct map *m, const struct fact *fact)
-{
-	uint64_t last = fact->track - 1;
-	struct cycle_place place;
-	bool passed = m->passed;
-	int rc;
-
-	if (last == m->track)
-		return 1;
-	if (model_by_cylinder(&m->model) && !map_begins_region(m, m->track) &&
-	    last < model_region_last(&m->model, m->track))
-		return 1;
-	if (m->facts > 1 && fact[-1].likely &&
-	    !(model_by_cylinder(&m->model) &&
-	      map_begins_region(m, fact->track)))
-		return 1;
-	m->passed = map_passes(m, fact);
-	if (m->passed)
-		return 1;
-	cycle_place_of(&m->model.cycle, last, &place);
-	rc = ask_begins(&m->ask, map_predict(m, last), &place, true);
-	if (rc && rc != -ENODATA)
-		return rc;
-	return passed ? -ESTALE : 0;
-}
-
-/* All as foretold up to a fact. */
 static int map_accept(struct map *m, uint64_t end)
 {
-	bool alone = end == m->track + 1;
-	uint64_t track = m->track;
-	int rc = 0, slips = MODEL_UNTOLD;
-	int32_t more;
+	const struct cycle *c = &m->now.order.cycle;
+	uint64_t in_slot, left, far = end - m->now.track;
+	unsigned slot = cycle_slot_of(c, end, &in_slot);
+	int rc = 1;
 
-	if (!alone)
-		return map_take(m, end);
-	more = (int32_t)(map_predict(m, end) - m->first) -
-	       (int32_t)map_nominal(m, track);
-	if (!map_walks(m) && !model_sure(&m->model, track, 1))
-		rc = map_slips(m, map_predict(m, end), &slips);
-	if (rc < 0)
-		return rc;
-	m->crossed += map_ends_slot(m, track);
-	model_right(&m->model, track, slips);
-	rc = map_take(m, end);
-	map_note_region(m, track, more);
-	return rc;
+	left = c->slot[slot].tracks - in_slot;
+	if (far > 1 && in_slot > 1 &&
+	    (m->facts < 2 || m->fact[m->facts - 2].track >= end + left))
+		rc = map_begins(m, end - 1);
+	if (rc <= 0)
+		return rc ? rc : map_ask_ahead(m, far / 2);
+	if (!m->now.order.repeats && far == m->now.learn &&
+	    m->now.learn < LEARN_MOST)
+		m->now.learn *= 4;
+	if (!map_may_spare(m) && m->regions < REGIONS_MOST && m->facts == 1)
+		m->regions *= 2;
+	m->skipped |= m->regions > 1;
+	m->facts--;
+	return map_take(m, end);
 }
 
 static int map_towards(struct map *m, const struct fact *fact)
 {
-	uint64_t n = fact->track - m->track, reach = map_reach(m);
-	bool foretold = map_predict(m, fact->track) == fact->start;
-	int rc;
+	uint64_t track = m->now.track, n = fact->track - track;
+	uint64_t reach = map_reach(m);
+	bool right = map_predict(m, fact->track) == fact->start;
 
-	if (foretold && n <= reach) {
-		rc = map_both_sides(m, fact);
-		if (rc)
-			return rc < 0 ? rc : map_accept(m, fact->track);
-		m->facts--;
-	}
+	if (right && n <= reach && (n > 1 || map_grade(m) != BY_TRACK))
+		return map_accept(m, fact->track);
 	if (n == 1)
 		return map_single(m, fact->start);
-	return map_ask_ahead(m, n > reach ? reach : n / 2);
+	if (n > reach)
+		return map_ask_ahead(m, reach);
+	/* Is it what has been lost that the last track makes up for? */
+	if (order_region_last(&m->now.order, track) == track)
+		return map_ask_ahead(m, 1);
+	return map_ask_ahead(m, n / 2);
 }
 
 /* The first fact: far away, but on the disk. */
 static int map_leap(struct map *m)
 {
-	uint64_t n = m->leap;
-	uint64_t reach = map_reach(m);
+	uint64_t n = map_reach(m);
 
-	if (!m->model.in_cycle && m->track + 1 < m->expect)
-		n = m->expect - 1 - m->track;
-	if (!m->model.in_cycle && m->track + 1 == m->expect)
+	if (m->until[BY_SLOT] && map_grade(m) == BY_REGION) {
+		m->until[BY_SLOT] = m->until[BY_TRACK] = 0;
+		map_safe(m);
+	}
+	if (!m->now.order.repeats && m->now.track + 1 == m->now.expect)
 		return map_event(m);
-	if (n > 1 && model_by_cylinder(&m->model))
-		n = model_region_last(&m->model, m->track + n) - m->track;
-	if (n > reach)
-		n = reach;
-	while (n && map_predict(m, m->track + n) >= m->ask.blocks)
+	while (n && map_predict(m, m->now.track + n) >= m->ask.blocks)
 		n /= 2;
-	if (!n)
-		return map_event(m);
-	if (n >= m->leap)
-		m->leap = 4 * m->leap < LEAP_MOST ? 4 * m->leap : LEAP_MOST;
-	return map_ask_ahead(m, n);
+	return n ? map_ask_ahead(m, n) : map_event(m);
 }
 
 static int map_step(struct map *m)
 {
 	const struct fact *top;
 
-	if (!m->model.cycle.slots)
+	if (!m->now.order.cycle.slots)
 		return map_learn(m);
 	while (m->facts) {
 		top = &m->fact[m->facts - 1];
-		if (top->track > m->track && top->start > m->first)
+		if (top->track > m->now.track && top->start > m->now.first)
 			return map_towards(m, top);
 		m->facts--;
 	}
 	return map_leap(m);
 }
 
+/* ---- the whole ---- */
+
 /* Blocks that the drive says nothing of: up to the next track's beginning. */
 static int map_skip(struct map *m)
 {
-	const struct cycle_place nowhere = { 0, 0 };
+	struct track_run run = { .count = 1 };
 	uint64_t step, end = m->ask.blocks, at;
 	struct ask_spot spot;
 	int err;
 
-	for (step = 1024; m->first + step < m->ask.blocks; step *= 2) {
-		at = m->first + step;
+	for (step = 1024; m->now.first + step < m->ask.blocks; step *= 2) {
+		at = m->now.first + step;
 		if (ask_where(&m->ask, at, &spot))
 			continue;
-		if (!ask_end(&m->ask, at, &spot.place, NULL, at + 1024, &end,
-			     &spot))
+		if (!ask_end(&m->ask, at, &spot.place, at + 1024, &end, &spot))
 			break;
 		end = m->ask.blocks;
 	}
-	m->out->unknown_blocks += end - m->first;
-	map_end_model(m);
-	for (err = 0; !err && m->first < end; m->first += step) {
-		step = end - m->first < 4096 ? end - m->first : 4096;
-		err = map_add(m, &nowhere, 0, 1, step, false);
+	m->out->unknown_blocks += end - m->now.first;
+	order_end(&m->now.order, m->now.track);
+	for (err = 0; !err && m->now.first < end; m->now.first += run.blocks) {
+		step = end - m->now.first;
+		run.blocks = run.usual = step < 4096 ? (uint32_t)step : 4096;
+		err = runs_add(&m->now.runs, &run);
 	}
+	m->facts = 0;
+	map_safe(m);
 	return err;
 }
 
@@ -773,35 +632,32 @@ static int map_range(struct map *m, uint64_t end)
 	int err = 0;
 
 	m->ask.blocks = end;
-	while (!err && m->first < end) {
+	map_safe(m);
+	while (!err && (m->now.first < end ||
+			!(err = map_doubt(m, BY_SLOT)))) {
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
 		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
-		    !o->progress(o->arg, m->first, o->blocks))
+		    !o->progress(o->arg, m->now.first, o->blocks))
 			err = -EINTR;
 	}
-	return err;
+	return err < 0 ? err : 0;
 }
 
 static int map_all(struct map *m)
 {
 	const struct scsi_map_options *o = m->options;
 	uint64_t end = 0;
-	unsigned i;
 	int err = ask_find_pitch(&m->ask);
 
-	if (err)
-		return err;
-	if (!o->range)
+	if (!err && !o->range)
 		return map_range(m, o->blocks);
-	for (i = 0; i < o->ranges && !err; i++) {
-		if (i)
-			map_end_model(m);
+	for (unsigned i = 0; i < o->ranges && !err; i++) {
 		/* Nothing that was learned goes over to the next. */
-		m->model = (struct model){ .careful = m->model.careful };
+		memset(&m->now.order, 0, sizeof(m->now.order));
 		m->here_first = UINT64_MAX;
-		m->pushed = m->absorbed = 0;
+		m->facts = m->pushed = 0;
 		m->surfaces = i * SCSI_MAP_SURFACES;
 		end += o->range[i].blocks;
 		/* Places of the two may have the same names. */
@@ -812,62 +668,50 @@ static int map_all(struct map *m)
 	return err;
 }
 
-/* ---- the whole ---- */
-
 static int map_finish(struct map *m)
 {
 	const struct scsi_map_options *o = m->options;
-	struct scsi_check check = { .ask = &m->ask, .unit = m->unit };
-	unsigned verify = o->verify ? o->verify : VERIFY;
-	struct geom *geom;
-	int err = map_flush(m);
+	struct scsi_check check = { .ask = &m->ask,
+				    .unit = o->block_bytes / 512 };
+	int err = runs_geom(&m->now.runs, check.unit, &check.geom);
 
-	if (!err)
-		err = geom_build_finish(m->build, &geom);
 	if (err)
 		return err;
-	check.geom = geom;
 	err = scsi_check_grown(&check, o->grown, o->grown_n);
 	if (!err)
-		err = scsi_check_tracks(&check, verify);
-	if (!err)
-		err = scsi_around(&geom);
+		err = scsi_check_tracks(&check, o->verify ? o->verify : VERIFY);
+	m->out->tracks = m->now.runs.tracks;
+	m->out->odd = m->now.runs.odd;
 	m->out->verified = check.verified;
 	m->out->remaps = check.remaps;
 	if (err)
-		geom_free(geom);
+		geom_free(check.geom);
 	else
-		m->out->geom = geom;
+		m->out->geom = check.geom;
 	return err;
 }
 
 static int map_try(struct translate *translate,
-		   const struct scsi_map_options *options, enum belief belief,
-		   bool careful, struct scsi_map *out)
+		   const struct scsi_map_options *options, bool walk,
+		   bool spares, struct scsi_map *out)
 {
 	struct map *m = calloc(1, sizeof(*m));
-	int err = -ENOMEM;
+	int err;
 
 	memset(out, 0, sizeof(*out));
 	if (!m)
 		return -ENOMEM;
-	m->belief = belief;
-	m->model.careful = careful;
 	m->ask = (struct ask){ .translate = translate,
-			       .blocks = options->blocks,
-			       .plain = map_walks(m) };
+			       .blocks = options->blocks, .plain = walk };
 	m->options = options;
 	m->out = out;
-	m->unit = options->block_bytes / 512;
-	m->leap = 1;
+	m->walk = out->walked = walk;
+	m->spares = spares;
 	m->here_first = UINT64_MAX;
-	m->build = geom_build_new(0, 0);
-	if (m->build)
-		err = map_all(m);
+	err = map_all(m);
 	if (!err)
 		err = map_finish(m);
-	geom_build_free(m->build);
-	out->walked = map_walks(m);
+	runs_fini(&m->now.runs);
 	free(m);
 	return err;
 }
@@ -877,20 +721,14 @@ int scsi_map_make(struct translate *translate,
 		  struct scsi_map *out)
 {
 	uint64_t before = translate_count(translate);
-	enum belief belief = options->walk ? BELIEVE_NOTHING : BELIEVE_SUMS;
-	bool careful = false;
-	int err;
+	int err = map_try(translate, options, options->walk, false, out);
 
-	while ((err = map_try(translate, options, belief, careful, out))) {
-		if (err == -ESTALE && !careful)
-			careful = true;
-		else if (err == -EUCLEAN && belief == BELIEVE_SUMS)
-			belief = BELIEVE_NOTHING;
-		else
-			break;
-		if (belief == BELIEVE_NOTHING)
-			msg_warn("translations: a prediction that had been "
-				 "checked is wrong; all tracks are asked for");
+	if (err == -ESTALE)
+		err = map_try(translate, options, options->walk, true, out);
+	if (err == -EUCLEAN && !options->walk) {
+		msg_warn("translations: a prediction that had been checked is "
+			 "wrong; all tracks are asked for");
+		err = map_try(translate, options, true, true, out);
 	}
 	if (err == -EUCLEAN)
 		msg_error("translations contradict each other");
