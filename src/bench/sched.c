@@ -25,6 +25,8 @@ const struct sched_experiment sched_table[] = {
 	{ "reads", "small random reads, ordered by the queue or by the drive",
 	  sched_reads },
 	{ "streams", "several readers, each reading on", sched_streams },
+	{ "deadlines", "video streams that must be served in time",
+	  sched_deadlines },
 	{ "mix", "eight kinds of load beside each other", sched_mix },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },

@@ -221,8 +221,9 @@ struct fs_op {
 				   ACL drops sgid; FALLOCATE: mode;
 				   FSYNC: 1 = data only; SETFLAGS: flags;
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
-				   OPEN: O_* flags; O_TRUNC: it will be
-				   truncated by a SETATTR */
+				   READ: O_DIRECT; OPEN: O_* flags;
+				   O_TRUNC: it will be truncated by a
+				   SETATTR */
 	uint64_t handle;	/* FSYNC, RELEASE: the open file description,
 				   by its number of fs_new_handle; 0: one that
 				   has been there from the beginning */

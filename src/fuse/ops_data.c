@@ -129,6 +129,7 @@ void ops_read(struct request *req)
 	}
 	req->op.offset = in->offset;
 	req->op.size = in->size;
+	req->op.flags = in->flags;
 	request_submit(req, FS_READ, done_read);
 }
 

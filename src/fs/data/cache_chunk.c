@@ -282,12 +282,11 @@ static bool read_wait_pin(struct read_wait *rwait)
 	return true;
 }
 
-static void fetch_raise(struct fetch *fetch);
+static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns);
 
-static void fetch_start(struct file *file, uint64_t first_piece,
-			unsigned pieces, const uint16_t *want, bool background);
+static void fetch_start(const struct read_wait *rwait, unsigned pieces,
+			const uint16_t *want);
 
-/* Starts reading what is missing and not on its way.  0: nothing missing. */
 /* What is being read ahead is waited for from now on. */
 static void read_wait_raise(const struct read_wait *rwait,
 			    const uint16_t *missing)
@@ -307,10 +306,11 @@ static void read_wait_raise(const struct read_wait *rwait,
 						      fetch->first].want)
 				break;
 		if (p < read_wait_pieces(rwait))
-			fetch_raise(fetch);
+			fetch_raise(fetch, rwait->deadline_ns);
 	}
 }
 
+/* Starts reading what is missing and not on its way.  0: nothing missing. */
 static int read_wait_fetch(struct read_wait *rwait)
 {
 	uint16_t want[READ_WAIT_CHUNKS], read[READ_WAIT_CHUNKS];
@@ -333,8 +333,7 @@ static int read_wait_fetch(struct read_wait *rwait)
 	if (reading && !rwait->background)
 		read_wait_raise(rwait, read);
 	if (all)
-		fetch_start(rwait->file, rwait->first / CHUNK_BLOCKS, n, want,
-			    rwait->background);
+		fetch_start(rwait, n, want);
 	for (p = 0; p < n; p++)
 		if (want[p] && want[p] & rwait->chunks[p]->failed)
 			return -EIO;	/* it could not even be started */
@@ -509,16 +508,17 @@ void fetch_over(struct fetch *fetch)
 	file_put(file);
 }
 
-static void fetch_raise(struct fetch *fetch)
+static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns)
 {
 	struct queue *queue = fetch->file->files->fs->queue;
 	unsigned i;
 
 	fetch->class = QUEUE_READ;
+	fetch->deadline_ns = deadline_ns;
 	if (!fetch->outstanding)
 		return;		/* it is being looked up */
 	for (i = 0; i < fetch->segments; i++)
-		queue_raise(queue, &fetch->segment[i].req);
+		queue_raise(queue, &fetch->segment[i].req, deadline_ns);
 }
 
 /* Is it a user's first read of a small file from its start, which has no
@@ -562,6 +562,7 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 				.owner = fetch,
 			},
 			.class = fetch->class,
+			.deadline_ns = fetch->deadline_ns,
 			.who = FAULT_READ_DATA,
 			.failures = fetch->failures,
 		};
@@ -623,21 +624,23 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 	return fetch;
 }
 
-static void fetch_start(struct file *file, uint64_t first_piece,
-			unsigned pieces, const uint16_t *want, bool background)
+static void fetch_start(const struct read_wait *rwait, unsigned pieces,
+			const uint16_t *want)
 {
-	struct fetch *fetch = fetch_new(file, first_piece, pieces, want,
-					background ? QUEUE_READ_AHEAD :
-						     QUEUE_READ);
+	struct fetch *fetch = fetch_new(rwait->file,
+					rwait->first / CHUNK_BLOCKS, pieces,
+					want, rwait->background ?
+					QUEUE_READ_AHEAD : QUEUE_READ);
 
 	if (!fetch)
 		return;
-	fetch->background = background;
+	fetch->background = rwait->background;
+	fetch->deadline_ns = rwait->deadline_ns;
 	fetch_again(fetch);
 }
 
-void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
-		       bool guess)
+bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
+		       bool guess, uint64_t deadline_ns)
 {
 	struct files *files = file->files;
 	struct fetch *fetch = NULL;
@@ -651,7 +654,7 @@ void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 	n = n < READ_WAIT_CHUNKS ? n : READ_WAIT_CHUNKS;
 	if (!list_empty(&files->chunk_waits) ||
 	    (files->fetch_chunks + n) * AHEAD_PART > count * (AHEAD_PART - 1))
-		return;
+		return false;
 	for (p = 0; p < n; p++) {
 		want[p] = chunk_before(index + p, end) &
 			  ~blocks_present(file, (index + p) * CHUNK_BLOCKS,
@@ -671,9 +674,11 @@ void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 	if (n && any)
 		fetch = fetch_new(file, index, n, want, QUEUE_READ_AHEAD);
 	if (!fetch)
-		return;
+		return !any;
 	fetch->guess = guess;
+	fetch->deadline_ns = deadline_ns;
 	fetch_again(fetch);
+	return true;
 }
 
 /* Blocks of a chunk that a user has come to: those that lie in a row and are

@@ -20,10 +20,11 @@ void read_waits_feed(struct files *files);
 void read_waits_wake(struct file *file);
 /* The content of these blocks in the tree has changed: chunks drop it. */
 void chunks_changed(struct file *file, uint64_t first, uint64_t n);
-/* Reads ahead blocks that are not in memory, while there is room. A guess is
- * dropped when the file has replicas: those show which blocks are wanted. */
-void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
-		       bool guess);
+/* Reads ahead blocks that are not in memory; false: there is no room. A guess
+ * is dropped when the file has replicas: those show which blocks are wanted.
+ * deadline_ns: when a reader will come to them; 0: it is not known. */
+bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
+		       bool guess, uint64_t deadline_ns);
 /* A user reads the blocks of a read wait, some of which may have been read
  * ahead. */
 void chunks_used(const struct read_wait *rwait, uint64_t wait_ns);

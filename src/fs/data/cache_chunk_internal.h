@@ -50,6 +50,7 @@ struct fetch {
 	enum fault_class error;	/* class of the last error */
 	unsigned copies_n;	/* most replicas of any segment */
 	bool background;	/* no user waits for it */
+	uint64_t deadline_ns;	/* when it is wanted; 0: soon */
 	bool guess;		/* it is a guess, which users may never want */
 	/* Replicas that were read at the first try. */
 	struct copy_read {

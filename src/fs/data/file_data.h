@@ -23,6 +23,7 @@
 #define TRAX_DATA_FILE_DATA_H
 
 #include "fs/data/bad_stretch.h"
+#include "fs/data/pace.h"
 #include "fs/op/block_units.h"
 #include "fs/op/fs_internal.h"
 
@@ -143,6 +144,7 @@ struct read_wait {
 	unsigned n;		/* at most READ_WAIT_BLOCKS */
 	bool tree;		/* content of the tree, not a newer one */
 	bool background;	/* no user waits for it */
+	uint64_t deadline_ns;	/* of what is read for it; 0: soon */
 	bool waiting;
 	struct chunk *chunks[READ_WAIT_CHUNKS];
 	void (*ready)(struct read_wait *rwait, int rc);
@@ -183,8 +185,10 @@ struct stream {
 	uint64_t ahead;		/* byte up to which is read ahead */
 	uint64_t sums;		/* byte up to which checksums have been asked
 				 * for */
+	uint64_t read_at;	/* byte at which the last read began */
 	unsigned count;		/* number of reads in order */
 	uint64_t used;
+	struct pace pace;
 };
 
 /*
@@ -272,6 +276,8 @@ struct file {
 	struct hashmap *chunks;
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
+	unsigned reads;			/* reads of users under way */
+	uint64_t read_over_ns;		/* when the last one was over */
 	uint64_t lone_reads;		/* reads of the disk that no stream
 					 * has made */
 	uint64_t readahead_next; /* sector from which is read ahead when its
@@ -350,6 +356,8 @@ struct files {
 					 * time */
 	struct list prealloc_waits;	/* struct waiter, until that is over */
 	struct list log_pins;		/* by seq */
+	struct list paced;		/* struct pace */
+	unsigned paced_count;
 	struct list broken;		/* fetches that could not begin */
 	struct prefixes *prefixes;	/* prefix.h */
 	struct small_ra small_ra[SMALL_RA_STREAMS];

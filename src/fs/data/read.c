@@ -31,10 +31,12 @@
 #include "fs/data/file_data.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file.h"
+#include "fs/data/pace.h"
 #include "fs/data/prefix.h"
 #include "fs/data/read_events.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #define AHEAD_BYTES (1u << 20)
@@ -50,6 +52,9 @@
  * tenths of a second of it. */
 #define SUMS_AHEAD_BYTES (48ull << 20)
 #define SUMS_STEP_BYTES (SUMS_AHEAD_BYTES / 3)
+/* Of what is read ahead of a reader with a pace each so much has a deadline of
+ * its own: as much as one access takes. */
+#define PACED_BYTES (READ_WAIT_BLOCKS * BLOCK_BYTES)
 #define SUMS_LEAVES 4u		/* SUMS_AHEAD_BYTES of data, at 14 MB a leaf */
 
 struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
@@ -81,6 +86,10 @@ void io_end(struct io *io, int rc)
 	struct fs_op *op = io->op;
 
 	read_wait_end(&io->rwait);
+	if (op->type == FS_READ) {
+		file->reads--;
+		file->read_over_ns = env_now_ns(fs->env);
+	}
 	abandon_free(io);
 	file_put(file);
 	fs_answer(fs, op, rc);
@@ -111,6 +120,7 @@ static struct stream *stream_find(struct file *file, uint64_t offset,
 		if (stream->used < oldest->used)
 			oldest = stream;
 	}
+	pace_end(file->files, &oldest->pace);
 	*oldest = (struct stream){ .next = 0 };
 	return oldest;
 }
@@ -138,7 +148,32 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 	for (; first < end; first = (first / step + 1) * step) {
 		uint64_t stop = (first / step + 1) * step;
 
-		chunks_read_ahead(file, first, stop < end ? stop : end, guess);
+		chunks_read_ahead(file, first, stop < end ? stop : end, guess,
+				  0);
+	}
+}
+
+/* The same for a reader with a pace: each part has its own deadline, and what
+ * could not be asked for now is later. */
+static void read_ahead_paced(struct file *file, struct stream *stream,
+			     uint64_t end, uint64_t most)
+{
+	struct files *files = file->files;
+	uint64_t now_ns = env_now_ns(files->fs->env), at = stream->ahead;
+	uint64_t bytes = pace_ahead_bytes(files, &stream->pace, at, end,
+					  most);
+	uint64_t to = at + bytes < file->size ? at + bytes : file->size;
+	uint64_t stop, due_ns;
+
+	for (; at < to; at = stop) {
+		stop = at + PACED_BYTES < to ? at + PACED_BYTES : to;
+		due_ns = pace_due_ns(&stream->pace, stream->read_at, at,
+				     now_ns);
+		if (!chunks_read_ahead(file, at / BLOCK_BYTES,
+				       (stop + BLOCK_BYTES - 1) / BLOCK_BYTES,
+				       false, due_ns))
+			break;
+		stream->ahead = stop;
 	}
 }
 
@@ -220,27 +255,50 @@ static bool read_beginning(struct file *file, uint64_t track, uint64_t window)
 	return expected == file->size;
 }
 
-static void read_stream(struct io *io, uint64_t end)
+/* The stream that a read goes on with. */
+static struct stream *read_seen(struct io *io, uint64_t end)
+{
+	struct file *file = io->file;
+	struct stream *stream = stream_find(file, io->op->offset, end);
+
+	stream->used = ++file->stream_clock;
+	stream->count++;
+	stream->read_at = io->op->offset;
+	stream->next = end > stream->next ? end : stream->next;
+	pace_read(file->files, &stream->pace, io->op->offset,
+		  io->op->flags & O_DIRECT,
+		  file->reads == 1 ? file->read_over_ns : 0, io->begun_ns);
+	io->rwait.deadline_ns = pace_read_due_ns(&stream->pace,
+			end - io->op->offset, io->begun_ns);
+	return stream;
+}
+
+static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 {
 	struct file *file = io->file;
 	uint64_t offset = io->op->offset, window;
 	uint64_t track = (uint64_t)alloc_track_sectors(
 		file->files->fs->alloc, file->goal) * SECTOR_BYTES;
 	uint64_t most = pool_count(file->files->chunk_pool) * CHUNK_BYTES / 4;
-	struct stream *stream;
 
 	window = read_window_bytes(track);
 	window = window < most ? window : most;
 	if (offset == 0 && read_beginning(file, track, window))
 		return;
-	stream = stream_find(file, offset, end);
-	stream->used = ++file->stream_clock;
-	stream->count++;
-	stream->next = end > stream->next ? end : stream->next;
-	if (stream->count < 2)
-		return;
 	if (stream->ahead < end)
 		stream->ahead = end;
+	if (stream->pace.rate) {
+		read_ahead_paced(file, stream, end, window);
+		chunks_passed(file, 0, offset / BLOCK_BYTES);
+		return;
+	}
+	if (stream->count < 2) {
+		if (offset || end - offset < STREAM_PIECE)
+			return;
+		read_ahead_to(file, end, 2 * end, true);
+		stream->ahead = 2 * end;
+		return;
+	}
 	if (stream->ahead - end > window / 2)
 		return;
 	read_ahead_to(file, stream->ahead, end + window,
@@ -297,6 +355,7 @@ static int read_window(struct io *io)
 static void read_step(struct io *io)
 {
 	struct file *file = io->file;
+	struct stream *stream;
 	int rc = file_lock_read(file, &io->lock);
 
 	if (rc == FS_TXN_WAIT)
@@ -314,8 +373,9 @@ static void read_step(struct io *io)
 		if (io->op->offset == 0 && file->readahead_next)
 			for_each_read_event(ev, file->files->fs, reached)
 				(*ev)->reached(file);
+		stream = read_seen(io, io->end);
 		rc = read_window(io);
-		read_stream(io, io->end);
+		read_stream(io, stream, io->end);
 		prefix_read(file, io->op->offset, io->end);
 	}
 	while (!rc && io->pos < io->end)
@@ -349,5 +409,6 @@ void file_read(struct fs *fs, struct fs_op *op)
 		return;
 	io->lock.granted = read_again;
 	io->rwait.ready = read_ready;
+	io->file->reads++;
 	read_step(io);
 }

@@ -159,6 +159,32 @@ static void access_add(struct access *access, struct queue_request *req,
 		list_add(&access->requests, &req->link);
 }
 
+/* What is read ahead behind a read goes with it, as much as is asked for: the
+ * way there is made once. */
+static void access_extend_ahead(struct access *access)
+{
+	struct queue *queue = access->queue;
+	struct queue_request *near;
+	struct interval *interval;
+	uint64_t end = access->disk.sectors, most = 2 * end;
+
+	end += list_first(&access->requests, struct queue_request, link)
+		       ->live.first;
+	while ((interval = interval_at_or_after(
+			queue->waiting[QUEUE_READ_AHEAD], end)) &&
+	       interval->first == end) {
+		near = container_of(interval, struct queue_request, waiting);
+		if (near->disk.op != DISK_READ || near->uncached_hint ||
+		    near->copies_n || !access_has_room(access, near) ||
+		    access->disk.sectors + near->disk.sectors > most)
+			return;
+		queue_leave_waiting(queue, near);
+		access_add(access, near, false);
+		queue->stats.merged++;
+		end = near->live.end;
+	}
+}
+
 /* Gathers the neighbours of a request on both sides. */
 static void access_extend(struct access *access, struct queue_request *req)
 {
@@ -176,6 +202,9 @@ static void access_extend(struct access *access, struct queue_request *req)
 			end = near;
 		}
 	}
+	if (req->class == QUEUE_READ && req->disk.op == DISK_READ &&
+	    !req->copies_n)
+		access_extend_ahead(access);
 }
 
 static void access_gather(struct access *access)

@@ -57,6 +57,9 @@ static const struct {
 	[QUEUE_WRITE_BACK] = { 2500000000, 5000000000 },
 	[QUEUE_IDLE] = { 30000000000, 60000000000 },
 };
+/* What is read ahead for a reader with a pace is of age so long before it is
+ * wanted: time for some accesses, of which others have the same deadline. */
+#define AHEAD_LEAD_NS 100000000u
 /* A request of a class in which many wait is of age only when all of them could
  * have been served so many times, one after the other: there, order helps all
  * of them more than age. */
@@ -181,10 +184,21 @@ void queue_release_held(struct queue *queue)
 	}
 }
 
+/* When it should be over, if it was submitted at from_ns. */
+static uint64_t promised_from_ns(const struct queue_request *req,
+				 uint64_t from_ns)
+{
+	uint64_t class_ns = from_ns + class_ages[req->class].promised_ns;
+
+	/* Somebody waits for a read; it may be wanted later, but not sooner. */
+	if (req->class == QUEUE_READ && req->deadline_ns < class_ns)
+		return class_ns;
+	return req->deadline_ns ? req->deadline_ns : class_ns;
+}
+
 static uint64_t promised_ns(const struct queue_request *req)
 {
-	return req->deadline_ns ? req->deadline_ns :
-		req->disk.submit_ns + class_ages[req->class].promised_ns;
+	return promised_from_ns(req, req->disk.submit_ns);
 }
 
 uint64_t queue_promised_ns(int class)
@@ -201,8 +215,10 @@ bool queue_is_of_age(const struct queue *queue, const struct queue_request *req,
 
 	if (count > MANY)
 		all_ns *= MANY_TIMES;
-	if (req->deadline_ns)
-		return now_ns >= req->deadline_ns;
+	if (req->deadline_ns && req->class != QUEUE_READ)
+		return now_ns + (req->class == QUEUE_READ_AHEAD ?
+					 AHEAD_LEAD_NS : 0) >=
+		       req->deadline_ns;
 	return now_ns + class_ages[req->class].promised_ns >=
 	       req->waiting.due_ns + (all_ns > age_ns ? all_ns : age_ns);
 }
@@ -636,7 +652,8 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 			      req->disk.sectors, req->disk.submit_ns);
 }
 
-void queue_raise(struct queue *queue, struct queue_request *req)
+void queue_raise(struct queue *queue, struct queue_request *req,
+		 uint64_t deadline_ns)
 {
 	bool ready = req->ready;
 
@@ -645,8 +662,8 @@ void queue_raise(struct queue *queue, struct queue_request *req)
 	if (ready)
 		waiting_remove(queue, req);
 	req->class = QUEUE_READ;
-	req->waiting.due_ns = env_now_ns(queue->env) +
-			      class_ages[QUEUE_READ].promised_ns;
+	req->deadline_ns = deadline_ns;
+	req->waiting.due_ns = promised_from_ns(req, env_now_ns(queue->env));
 	if (ready)
 		queue_wait(queue, req);
 }

@@ -255,9 +255,10 @@ void queue_set_budget(struct queue *queue, unsigned ppm);
 void queue_submit(struct queue *queue, struct queue_request *req);
 
 /* Somebody waits for what was submitted as read-ahead: it becomes a read, as if
- * submitted now.  Any other request, or one already at the disk, goes on as it
- * is. */
-void queue_raise(struct queue *queue, struct queue_request *req);
+ * submitted now, with this deadline.  Any other request, or one already at the
+ * disk, goes on as it is. */
+void queue_raise(struct queue *queue, struct queue_request *req,
+		 uint64_t deadline_ns);
 
 /*
  * Submits req as a flush: when it is done without error, every write that had

@@ -24,6 +24,10 @@
 /* The most urgent request and those that are due within this time after it are
  * served in the order of the policy: a few accesses. */
 #define TOGETHER_NS 20000000u
+/* Reads are served in the order of the policy that are due within this time
+ * after the most urgent one of their class: as many accesses as make a good
+ * order. */
+#define GROUP_NS 300000000ull
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
@@ -213,12 +217,22 @@ static void choose_cut(struct queue *queue, struct candidate *candidate)
 		};
 }
 
+/* Reads for which there is time stay back while others wait that are wanted
+ * sooner; those that are wanted within GROUP_NS are served on one way over the
+ * disk (SCAN-EDF). */
+static uint64_t due_together_ns(const struct interval *first, int class)
+{
+	return class == QUEUE_READ || class == QUEUE_READ_AHEAD ?
+		       first->due_ns + GROUP_NS : 0;
+}
+
 static void choose_by_policy(struct queue *queue, int class,
 			     const struct head_state *head_state,
 			     struct candidate *candidate)
 {
 	struct policy_view view = { 0 };
 	struct run_cut *cut = &queue->cut;
+	struct interval *first;
 
 	access_cut_run(queue, class);
 	if (cut->due_ns && cut->class == class) {
@@ -230,8 +244,16 @@ static void choose_by_policy(struct queue *queue, int class,
 			choose_cut(queue, candidate);
 		view.due_most_ns = 0;
 	}
-	if (!candidate->req)
+	if (!candidate->req) {
+		first = interval_first_due(queue->waiting[class]);
+		view.due_most_ns = due_together_ns(first, class);
 		choose_limited(queue, class, head_state, view, candidate);
+	}
+	/* Of thousands that wait not all are looked at. */
+	if (!candidate->req)
+		*candidate = (struct candidate){
+			.req = of_waiting(first), .sector = first->first,
+		};
 }
 
 static void choose_in_class(struct queue *queue, int class,
@@ -303,7 +325,9 @@ static void choose_overdue(struct queue *queue,
 		place_find(queue, req, head_state, candidate);
 		return;
 	}
-	view.due_most_ns = req->waiting.due_ns + TOGETHER_NS;
+	view.due_most_ns = req->waiting.due_ns +
+			   (req->class == QUEUE_READ_AHEAD ? GROUP_NS :
+							     TOGETHER_NS);
 	choose_limited(queue, (int)req->class, head_state, view, candidate);
 	if (!candidate->req)
 		*candidate = (struct candidate){

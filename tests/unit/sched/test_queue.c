@@ -310,13 +310,63 @@ START_TEST(read_ahead_is_raised)
 		submit(i, DISK_READ, QUEUE_READ_AHEAD, 200 + (uint64_t)i * 40,
 		       1);
 	raised = submit(3, DISK_READ, QUEUE_READ_AHEAD, 2000, 1);
-	queue_raise(queue, &raised->req);
-	queue_raise(queue, &items[9].req);	/* has no effect */
+	queue_raise(queue, &raised->req, 0);
+	queue_raise(queue, &items[9].req, 0);	/* has no effect */
 	run();
 	ck_assert_int_eq(items[9].place, 0);
 	ck_assert_int_eq(raised->place, 1);
 	for (i = 0; i < 4; i++)
 		ck_assert_int_eq(items[i].done, 1);
+}
+END_TEST
+
+/* Readers with a pace: what is wanted sooner is read first, however far, and
+ * what is wanted at nearly the same time as it lies. */
+START_TEST(what_is_wanted_soon_is_read_first)
+{
+	const uint64_t now_ns = fake.now_ns + 10000000000;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		submit(i, DISK_READ, QUEUE_READ_AHEAD, 100, 1);
+		run();
+		items[i].done = 0;
+		items[i].req.disk.sector = 100 * (unsigned)(i + 1);
+	}
+	items[0].req.deadline_ns = now_ns + 5000000000;
+	items[1].req.deadline_ns = now_ns + 1000000000;
+	items[2].req.deadline_ns = now_ns + 6000000000;
+	items[3].req.deadline_ns = now_ns + 900000000;
+	items[4].req.deadline_ns = now_ns + 950000000;
+	submit(9, DISK_READ, QUEUE_READ, 10, 1);
+	run();
+	fake.now_ns = now_ns;
+	done_n = 0;
+	for (i = 0; i < 5; i++)
+		queue_submit(queue, &items[i].req);
+	run();
+	ck_assert_int_eq(items[1].place, 0);
+	ck_assert_int_eq(items[3].place, 1);
+	ck_assert_int_eq(items[4].place, 2);
+	ck_assert_int_eq(items[0].place, 3);
+	ck_assert_int_eq(items[2].place, 4);
+}
+END_TEST
+
+/* The way to a read is made once for what is read ahead behind it, up to as
+ * much as is read. */
+START_TEST(read_ahead_goes_with_its_read)
+{
+	submit(0, DISK_READ, QUEUE_READ_AHEAD, 216, 16);
+	submit(1, DISK_READ, QUEUE_READ_AHEAD, 232, 16);
+	submit(2, DISK_READ, QUEUE_READ, 200, 16);
+	queue_poll(queue, 0);
+	ck_assert_uint_eq(fake.n, 1);
+	ck_assert_uint_eq(fake.taken[0]->sector, 200);
+	ck_assert_uint_eq(fake.taken[0]->sectors, 32);
+	run();
+	ck_assert_int_eq(items[0].done, 1);
+	ck_assert_int_eq(items[1].done, 1);
 }
 END_TEST
 
@@ -863,6 +913,8 @@ int main(void)
 	tcase_add_test(all, fcfs_keeps_order);
 	tcase_add_test(all, age_beats_class);
 	tcase_add_test(all, read_ahead_is_raised);
+	tcase_add_test(all, what_is_wanted_soon_is_read_first);
+	tcase_add_test(all, read_ahead_goes_with_its_read);
 	tcase_add_test(all, a_stream_keeps_its_order);
 	tcase_add_test(all, a_deadline_goes_before_class_and_position);
 	tcase_add_test(all, depth_is_bounded);

@@ -1,0 +1,116 @@
+/*
+ * pace.c - see pace.h.
+ */
+#include "fs/data/pace.h"
+
+#include "fs/data/file_data.h"
+
+#define SECOND_NS 1000000000ull
+/* Who rests for so long waits for a clock and not for the disk: programs that
+ * read on think for less. */
+#define REST_NS 20000000ull
+/* The rate is a mean over some beats: readers come a little early or late. */
+#define RATE_PART 4u
+/* What is ahead of a reader lasts so long at least, so that many readers can
+ * be served in one way over the disk. */
+#define LEAST_AHEAD_NS 1000000000ull
+/* A reader that has not been heard of for so long has gone. */
+#define GONE_NS (30 * SECOND_NS)
+/* All but this part of the chunks is for what is read ahead of them. */
+#define SHARE_PART 8u
+
+void pace_end(struct files *files, struct pace *pace)
+{
+	if (!pace->rate)
+		return;
+	list_del(&pace->link);
+	files->paced_count--;
+	pace->rate = 0;
+}
+
+/* The list is in the order of the last beats. */
+static void pace_forget(struct files *files, uint64_t now_ns)
+{
+	struct pace *first = list_first(&files->paced, struct pace, link);
+
+	if (first && first->beat_ns + GONE_NS < now_ns)
+		pace_end(files, first);
+}
+
+static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
+		      uint64_t now_ns)
+{
+	uint64_t rate, ns = now_ns - pace->beat_ns;
+
+	/* The first window may be there before the reader has come anywhere. */
+	if (at == pace->beat_at)
+		return;
+	if (at > pace->beat_at && ns) {
+		rate = (at - pace->beat_at) * SECOND_NS / ns;
+		rate = rate ? rate : 1;
+		if (!pace->rate)
+			files->paced_count++;
+		else
+			list_del(&pace->link);
+		list_add(&files->paced, &pace->link);
+		if (!pace->rate) {
+			pace->rate = rate;
+		} else if (rate > pace->rate) {
+			pace->rate += (rate - pace->rate) / RATE_PART;
+		} else {
+			pace->rate -= (pace->rate - rate) / RATE_PART;
+		}
+	}
+	pace->beat_ns = now_ns;
+	pace->beat_at = at;
+	pace_forget(files, now_ns);
+}
+
+void pace_read(struct files *files, struct pace *pace, uint64_t offset,
+	       bool direct, uint64_t over_ns, uint64_t now_ns)
+{
+	bool first = !pace->beat_ns;
+
+	pace->direct = direct;
+	if (!first && (!over_ns || now_ns < over_ns + REST_NS))
+		return;
+	if (first) {
+		pace->beat_ns = now_ns;
+		pace->beat_at = pace->window_at = offset;
+		return;
+	}
+	pace_beat(files, pace, direct ? offset : pace->window_at, now_ns);
+	pace->window_at = offset;
+}
+
+uint64_t pace_due_ns(const struct pace *pace, uint64_t at, uint64_t offset,
+		     uint64_t now_ns)
+{
+	if (!pace->rate)
+		return 0;
+	return now_ns + 1 +
+	       (offset > at ? (offset - at) * SECOND_NS / pace->rate : 0);
+}
+
+uint64_t pace_read_due_ns(const struct pace *pace, uint64_t bytes,
+			  uint64_t now_ns)
+{
+	return pace_due_ns(pace, 0, bytes / 2, now_ns);
+}
+
+uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
+			  uint64_t ahead, uint64_t end, uint64_t most)
+{
+	uint64_t pool = pool_count(files->chunk_pool) * CHUNK_BYTES;
+	uint64_t share = (pool - pool / SHARE_PART) / files->paced_count;
+	uint64_t least = pace->rate * LEAST_AHEAD_NS / SECOND_NS;
+	uint64_t at = pace->direct ? end : pace->beat_at;
+
+	if (ahead >= at + least)
+		return 0;
+	pace->piece = pace->piece ? 2 * pace->piece : least;
+	most = most < share ? most : share;
+	if (pace->piece > most)
+		pace->piece = most > least / 2 ? most : least / 2;
+	return pace->piece;
+}

@@ -1,0 +1,59 @@
+/*
+ * pace.h - readers with a pace: video, music, backups to a slow line.
+ *
+ * Such a reader wants so many bytes in each period and rests in between.  It
+ * does not matter how soon its data comes, only that it comes before it is
+ * wanted.  A stream has a pace when it has rested: when a read comes some time
+ * after all earlier ones of its file were answered.  From what it has consumed
+ * since the rest before follows its rate, and from that when it comes to any
+ * byte ahead of it.
+ *
+ * With O_DIRECT what was read is consumed.  Otherwise the kernel reads ahead
+ * in windows, and asks for the next one when the reader comes to the one
+ * before: all before that one is consumed.
+ */
+#ifndef TRAX_DATA_PACE_H
+#define TRAX_DATA_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct file;
+struct files;
+
+struct pace {
+	struct list link;	/* files->paced, while it has a rate */
+	uint64_t beat_ns;	/* time of the first read after a rest */
+	uint64_t beat_at;	/* byte that the reader had come to then */
+	uint64_t window_at;	/* first byte that was asked for then */
+	uint64_t rate;		/* bytes a second; 0: no pace is known */
+	bool direct;		/* no cache reads ahead for it */
+	uint64_t piece;		/* bytes read ahead the last time */
+};
+
+/* A read at `offset` has come; those before it were over at over_ns (0: some
+ * are not, or there were none). */
+void pace_read(struct files *files, struct pace *pace, uint64_t offset,
+	       bool direct, uint64_t over_ns, uint64_t now_ns);
+
+/* When a reader that is at byte `at` now comes to byte `offset`; 0: its pace is
+ * not known. */
+uint64_t pace_due_ns(const struct pace *pace, uint64_t at, uint64_t offset,
+		     uint64_t now_ns);
+
+/* When a read of so many bytes that has come now should be over; 0: its pace is
+ * not known. */
+uint64_t pace_read_due_ns(const struct pace *pace, uint64_t bytes,
+			  uint64_t now_ns);
+
+/* How many bytes to read on for a reader whose last read ended at `end`, when
+ * all before byte `ahead` is in memory or on its way; 0: that is enough. */
+uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
+			  uint64_t ahead, uint64_t end, uint64_t most);
+
+/* The stream is forgotten. */
+void pace_end(struct files *files, struct pace *pace);
+
+#endif
