@@ -19,7 +19,10 @@
 /* Nodes of some ten thousand files in a hundred directories, changed by turns:
  * with fewer each of them is written again and again.  Up to half of the
  * memory. */
-#define LEAST_NODES_BYTES ((size_t)32 << 20)
+#define LEAST_NODES_BYTES ((size_t)24 << 20)
+/* Part of the memory beside nodes and dirty blocks that replicas may take: two
+ * tracks of them can be read at once with 64 MiB. */
+#define REPLICAS_SHARE 6u
 #define MAX_DEFAULT_BYTES ((size_t)1 << 30)
 
 struct pool {
@@ -191,8 +194,8 @@ int pool_budget_make(size_t bytes, struct pool_budget *budget)
 		.nodes = nodes,
 		.dirty = bytes / 4,
 		.tracks = rest / 2,
-		.replicas = rest / 8,
-		.flight = rest - rest / 2 - rest / 8,
+		.replicas = rest / REPLICAS_SHARE,
+		.flight = rest - rest / 2 - rest / REPLICAS_SHARE,
 	};
 	return 0;
 }
