@@ -47,6 +47,8 @@ const struct sched_experiment sched_table[] = {
 	{ "unpack", "a tree of small files, with sync", sched_unpack },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
 	{ "recover", "a mount after a crash, with a full log", sched_recover },
+	{ "scale", "few inodes and many, an empty disk and a full one",
+	  sched_scale },
 	{ "doubt", "a wrong model against a plain queue", sched_doubt },
 	{ "said", "what freeblock says of itself against the drive's head",
 	  sched_said },

@@ -74,6 +74,7 @@ int sched_doubt(const struct sched_options *options);
 int sched_said(const struct sched_options *options);
 int sched_unpack(const struct sched_options *options);
 int sched_recover(const struct sched_options *options);
+int sched_scale(const struct sched_options *options);
 int sched_tpcb(const struct sched_options *options);
 
 #endif

@@ -1,0 +1,279 @@
+/*
+ * sched_scale.c - what a mount, statfs, and making and deleting files cost when
+ * there are few inodes or many, on an empty disk of 20 TB or a full one.
+ *
+ * Each row is a new file system, filled, unmounted, and mounted again with
+ * nothing in memory.  Counted are accesses, virtual time, and the time of the
+ * processor, that of the simulator included.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/msg.h"
+#include "base/units.h"
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+
+#define DRIVE "random:1,bytes=20T"
+#define MEMORY_MIB 256u
+#define FEW 10000u
+#define MANY 1000000u
+#define FILES_PER_DIR 1000u
+#define FULL_PERCENT 97u
+#define FILL_BYTES (UINT64_C(16) << 30)	/* of one file */
+#define FILL_LEAST_BYTES (UINT64_C(1) << 30)
+#define OPS 1000u		/* files made, then deleted */
+
+struct scale {
+	struct rig rig;
+	struct fs *fs;
+	struct fs_options options;
+	uint64_t dirs;
+};
+
+/* What something has cost. */
+struct cost {
+	uint64_t accesses, ns, cpu_ns;
+};
+
+static void op_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+static int scale_do(struct scale *s, struct fs_op *op)
+{
+	bool done = false;
+
+	op->done = op_done;
+	op->owner = &done;
+	fs_submit(s->fs, op);
+	while (!done) {
+		const uint64_t next_ns = fs_run(s->fs, 0);
+		uint64_t to_ns = sim_next_ns(s->rig.sim);
+
+		to_ns = to_ns < next_ns ? to_ns : next_ns;
+		if (!done && to_ns != UINT64_MAX &&
+		    to_ns > sim_now_ns(s->rig.sim))
+			sim_advance(s->rig.sim, to_ns - sim_now_ns(s->rig.sim));
+	}
+	return op->rc;
+}
+
+static int scale_sync(struct scale *s)
+{
+	struct fs_op op = { .type = FS_SYNCFS, .ino = 1 };
+
+	return scale_do(s, &op);
+}
+
+/* *ino may be NULL; nobody refers to what has been made. */
+static int make(struct scale *s, uint64_t dir, enum fs_op_type type,
+		const char *name, uint64_t *ino)
+{
+	struct fs_op op = { .type = type, .ino = dir, .name = name,
+			    .mode = 0644 };
+	struct fs_op forget = { .type = FS_FORGET, .size = 1 };
+	int err = scale_do(s, &op);
+
+	forget.ino = op.attr.ino;
+	if (!err && ino)
+		*ino = op.attr.ino;
+	return err ? err : scale_do(s, &forget);
+}
+
+static int make_inodes(struct scale *s, uint64_t n)
+{
+	uint64_t dir = 1;
+	char name[32];
+	int err = 0;
+
+	for (uint64_t i = 0; i < n && !err; i++) {
+		if (i % FILES_PER_DIR == 0) {
+			snprintf(name, sizeof(name), "dir%llu",
+				 (unsigned long long)s->dirs++);
+			err = make(s, 1, FS_MKDIR, name, &dir);
+		}
+		snprintf(name, sizeof(name), "file%llu", (unsigned long long)i);
+		if (!err)
+			err = make(s, dir, FS_MKNOD, name, NULL);
+	}
+	return err;
+}
+
+static int free_percent(struct scale *s, unsigned *percent)
+{
+	struct fs_op op = { .type = FS_STATFS, .ino = 1 };
+	int err = scale_do(s, &op);
+
+	*percent = err ? 0 :
+		(unsigned)(100 * op.statfs.free / op.statfs.blocks);
+	return err;
+}
+
+/* Preallocates until no more than this is free. */
+static int fill_disk(struct scale *s, unsigned least)
+{
+	struct fs_op op = { .type = FS_FALLOCATE, .size = FILL_BYTES };
+	unsigned percent = 100;
+	char name[32];
+	int err = 0;
+
+	for (unsigned i = 0; !err && percent > least; i++) {
+		snprintf(name, sizeof(name), "fill%u", i);
+		err = make(s, 1, FS_MKNOD, name, &op.ino);
+		if (!err)
+			err = scale_do(s, &op);
+		if (err == -ENOSPC && op.size > FILL_LEAST_BYTES) {
+			op.size /= 2;
+			err = 0;
+		}
+		if (!err)
+			err = free_percent(s, &percent);
+	}
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* ---- Measuring ---- */
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
+}
+
+static struct cost now(const struct scale *s)
+{
+	const struct sim_counts *counts = sim_counts(s->rig.sim);
+
+	return (struct cost){ counts->reads + counts->writes,
+			      sim_now_ns(s->rig.sim), cpu_ns() };
+}
+
+static void print_cost(const struct scale *s, const struct cost *from,
+		       unsigned ops)
+{
+	const struct cost to = now(s);
+
+	printf(" | %8.2f %8.2f %8.3f",
+	       (double)(to.accesses - from->accesses) / ops,
+	       (double)(to.ns - from->ns) / ops / NS_PER_MS,
+	       (double)(to.cpu_ns - from->cpu_ns) / ops / NS_PER_MS);
+	fflush(stdout);
+}
+
+static int mount(struct scale *s)
+{
+	return fs_open(s->rig.env, s->rig.disk, &s->options, &s->fs);
+}
+
+static int measure_files(struct scale *s, enum fs_op_type type)
+{
+	const struct cost from = now(s);
+	struct fs_op dir = { .type = FS_LOOKUP, .ino = 1, .name = "dir0" };
+	char name[24];
+	int err = scale_do(s, &dir);
+
+	for (unsigned i = 0; i < OPS && !err; i++) {
+		struct fs_op op = { .type = FS_UNLINK, .ino = dir.attr.ino,
+				    .name = name };
+
+		snprintf(name, sizeof(name), "new%u", i);
+		err = type == FS_UNLINK ? scale_do(s, &op) :
+			make(s, dir.attr.ino, type, name, NULL);
+	}
+	if (!err)
+		err = scale_sync(s);
+	print_cost(s, &from, OPS);
+	return err;
+}
+
+static int measure(struct scale *s)
+{
+	struct cost from = now(s);
+	unsigned percent;
+	int err = mount(s);
+
+	print_cost(s, &from, 1);
+	from = now(s);
+	if (!err)
+		err = free_percent(s, &percent);
+	print_cost(s, &from, 1);
+	if (!err)
+		err = measure_files(s, FS_MKNOD);
+	if (!err)
+		err = measure_files(s, FS_UNLINK);
+	printf("\n");
+	return err;
+}
+
+static int scale_mkfs(struct scale *s, const struct sched_options *options)
+{
+	const struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : DRIVE,
+		.seed = options->seed, .blind = true,
+	};
+	const struct mkfs_options mkfs = { 0 };
+	struct mkfs_plan plan;
+	int err = rig_open(&rig_options, &s->rig);
+
+	if (err)
+		return err;
+	queue_close(s->rig.queue);
+	s->rig.queue = NULL;
+	err = mkfs_plan(s->rig.env, &s->rig.disk->limits, &mkfs, &plan);
+	if (!err)
+		err = mkfs_write(s->rig.env, s->rig.disk, &mkfs, &plan);
+	return err ? err : mount(s);
+}
+
+static int scale_row(const struct sched_options *options, uint64_t inodes,
+		     bool full)
+{
+	struct scale s = { .options.memory_bytes =
+		(size_t)(options->memory_mib ? options->memory_mib :
+					       MEMORY_MIB) << 20 };
+	unsigned percent = 100;
+	int err = scale_mkfs(&s, options);
+
+	if (!err && full)
+		err = fill_disk(&s, 100 - FULL_PERCENT);
+	if (!err)
+		err = make_inodes(&s, inodes);
+	if (!err)
+		err = free_percent(&s, &percent);
+	if (!err) {
+		err = fs_close(s.fs);
+		s.fs = NULL;
+	}
+	printf("%9llu %3u %%", (unsigned long long)inodes, 100 - percent);
+	if (!err)
+		err = measure(&s);
+	if (s.fs)
+		fs_abandon(s.fs);
+	rig_close(&s.rig);
+	return err;
+}
+
+int sched_scale(const struct sched_options *options)
+{
+	const uint64_t many = options->requests ? options->requests : MANY;
+	int err = 0;
+
+	printf("accesses, milliseconds of the disk and of the processor; of "
+	       "files for each of %u\n"
+	       "   inodes  full |            mount           |"
+	       "           statfs           |         make a file        |"
+	       "        delete a file\n", OPS);
+	for (unsigned row = 0; row < 4 && !err; row++)
+		err = scale_row(options, row % 2 ? many : FEW, row / 2);
+	if (err)
+		msg_error("scale: %s", strerror(-err));
+	return err;
+}
