@@ -456,19 +456,15 @@ void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq)
 	} else if (!seq || (pin->drop_seq && seq > pin->drop_seq)) {
 		pin->drop_seq = seq;
 	}
-	pin->drop_covered = false;
+	pin->drop_commit = file->files->commits + 1;
 }
 
-void log_pin_cover(struct files *files)
+uint64_t log_pin_cover(struct files *files)
 {
-	struct list *pos;
-
-	list_for_each(pos, &files->log_unpins)
-		list_entry(pos, struct log_pin, drop_link)->drop_covered =
-			true;
+	return ++files->commits;
 }
 
-void log_pin_run(struct files *files, bool committed)
+void log_pin_run(struct files *files, uint64_t committed)
 {
 	struct log *log = tree_log(files->fs->tree);
 	uint64_t durable = log_durable_seq(log);
@@ -482,7 +478,7 @@ void log_pin_run(struct files *files, bool committed)
 		const unsigned dropped = pin->dropped;
 
 		if ((seq ? seq > durable : pending) &&
-		    !(committed && pin->drop_covered))
+		    pin->drop_commit > committed)
 			continue;
 		/* The next root may leave the older record behind. */
 		log_depend_on(log, seq ? seq : durable);

@@ -60,9 +60,11 @@ void log_pin_set(struct file *file, struct block *block, struct log_pin *pin);
  * (0: the newest) is durable. */
 void log_pin_drop(struct file *file, struct block *block);
 void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq);
-/* Drops the pins whose records have become durable; `committed`: the commit
- * that began after log_pin_cover has succeeded. */
-void log_pin_run(struct files *files, bool committed);
-void log_pin_cover(struct files *files);
+/* A commit begins: it covers all pins that are to be dropped by now.  Several
+ * may be under way, each has a number of its own. */
+uint64_t log_pin_cover(struct files *files);
+/* Drops the pins whose records have become durable.  `committed`: the number of
+ * a commit that has succeeded; 0: none has. */
+void log_pin_run(struct files *files, uint64_t committed);
 
 #endif

@@ -78,7 +78,8 @@ struct log_pin {
 				   durable; 0: not in files->log_unpins */
 	struct list drop_link;
 	uint64_t drop_seq;	/* that record; 0: all that there are */
-	bool drop_covered;	/* by the commit that is under way */
+	uint64_t drop_commit;	/* the first commit (log_pin_cover) that covers
+				 * all that made it superfluous */
 };
 
 struct block {
@@ -420,6 +421,8 @@ struct files {
 	uint64_t wake_ns;	/* when writeback_pump is to be called */
 	bool committing, pumping, pump_again;
 	struct waiter commit;
+	uint64_t commit_number;	/* of that one */
+	uint64_t commits;	/* begun; the last one's number */
 };
 
 /* ---- read.c ---- */

@@ -28,7 +28,7 @@ static void files_committed(struct waiter *waiter, int rc)
 	struct files *files = waiter->owner;
 
 	files->committing = false;
-	log_pin_run(files, rc == 0);
+	log_pin_run(files, rc ? 0 : files->commit_number);
 	writeback_pump(files);
 }
 
@@ -37,7 +37,7 @@ void files_commit(struct files *files)
 	if (files->committing)
 		return;
 	files->committing = true;
-	log_pin_cover(files);
+	files->commit_number = log_pin_cover(files);
 	files->commit = (struct waiter){
 		.done = files_committed, .owner = files,
 	};
@@ -184,6 +184,7 @@ struct fsync {
 	struct waiter *close;	/* everything, for unmount */
 	bool all;		/* of the file system, not of one inode */
 	unsigned commits;
+	uint64_t commit_number;	/* for close, see log_pin_cover */
 };
 
 static void fsync_over(struct fsync *fsync, int rc)
@@ -223,7 +224,7 @@ static void fsync_committed(struct waiter *waiter, int rc)
 	struct fsync *fsync = waiter->owner;
 	struct files *files = fsync->fs->files;
 
-	log_pin_run(files, !rc && fsync->close);
+	log_pin_run(files, rc ? 0 : fsync->commit_number);
 	fsync->commits++;
 	if (rc || !fsync->close || fsync->commits == 2) {
 		fsync_over(fsync, rc ? -EIO : 0);
@@ -236,7 +237,7 @@ static void fsync_committed(struct waiter *waiter, int rc)
 static void fsync_commit(struct fsync *fsync)
 {
 	if (fsync->close)
-		log_pin_cover(fsync->fs->files);
+		fsync->commit_number = log_pin_cover(fsync->fs->files);
 	fsync->waiter = (struct waiter){
 		.done = fsync_committed, .owner = fsync,
 	};

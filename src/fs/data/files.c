@@ -244,7 +244,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	uint64_t next_ns = order_run(files, now_ns);
 
 	chunks_run(files);
-	log_pin_run(files, false);
+	log_pin_run(files, 0);
 	recovered_run(files);
 	files->policy->run(files, now_ns);
 	files_stop(files);

@@ -15,6 +15,7 @@
 #include "fs/data/destage.h"
 #include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/file_sync.h"
 #include "fs/data/writeback.h"
 #include "fs/op/errors.h"
 #include "log/log_internal.h"
@@ -900,6 +901,62 @@ START_TEST(after_a_shutdown_nothing_is_read)
 }
 END_TEST
 
+/* ---- Two commits at once ---- */
+
+static void commit_over(struct waiter *waiter, int rc)
+{
+	ck_assert_int_eq(rc, 0);
+	*(bool *)waiter->owner = true;
+}
+
+static unsigned pins_to_drop(const struct files *files)
+{
+	const struct list *pos;
+	unsigned n = 0;
+
+	list_for_each(pos, &files->log_unpins)
+		n++;
+	return n;
+}
+
+/*
+ * The commit of a destage is under way when logged data is cut off, and that of
+ * an unmount begins.  What the cut made superfluous is in the second one only:
+ * the end of the first one drops no pin.
+ */
+START_TEST(a_pin_waits_for_its_own_commit)
+{
+	struct fs_op cut = { .type = FS_SETATTR, .flags = FS_SET_SIZE };
+	struct waiter waiter = { .done = commit_over };
+	bool over = false;
+	struct files *files;
+	struct rig rig;
+
+	rig_open(&rig, 64, 1);
+	files = rig.fs->files;
+	cut.ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, cut.ino), 0);
+	ck_assert_uint_eq(files->pinned_count, BLOCKS);
+	make(&rig, "other", 2, BLOCK);
+	slow_writes(&rig);
+	files_commit(files);
+	ck_assert_int_eq(rig_do(&rig, &cut), 0);
+	ck_assert_uint_eq(pins_to_drop(files), 1);
+	waiter.owner = &over;
+	files_sync(rig.fs, &waiter);
+	ck_assert(files->committing);
+	while (files->committing)
+		turn(&rig);
+	ck_assert(!over);
+	ck_assert_uint_eq(pins_to_drop(files), 1);
+	while (!over)
+		turn(&rig);
+	ck_assert_uint_eq(pins_to_drop(files), 0);
+	sim_fault_clear(rig.sim);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("loss");
@@ -920,6 +977,7 @@ int main(void)
 	tcase_add_test(tc, a_loss_waits_for_somebody);
 	tcase_add_loop_test(tc, what_fails_changes_nothing, 0, 2);
 	tcase_add_test(tc, after_a_shutdown_nothing_is_read);
+	tcase_add_test(tc, a_pin_waits_for_its_own_commit);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
