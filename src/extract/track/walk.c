@@ -365,38 +365,48 @@ static bool goes_back(const struct walk *w, const struct track *t)
 	       p->now.size >= SLIPPED_LEAST * t->size;
 }
 
+/* Is a unit where it should be? */
+static int is_at(struct walk *w, uint64_t unit, double expected, bool *ok)
+{
+	double turn;
+	int err = reader_expect(w->reader, unit, expected, &turn);
+
+	*ok = fabs(phase_wrap(turn - expected)) <= w->reader->tolerance;
+	return err;
+}
+
+/* May what is late be where the angle has leapt to from there? */
+static bool may_be_late(const struct walk *w, double from, double to)
+{
+	return phase_part(to - from) * w->reader->phase.period_ns <=
+	       LATE_MOST_NS;
+}
+
 /* Is the unit before a track with slips on the track before it?  If they were
  * in that one, it only seemed so by being late. */
 static int begins_there(struct walk *w, const struct track *t, bool *ok)
 {
-	double late = phase_part(w->last_end - t->start), turn;
-	int err;
-
-	late *= w->reader->phase.period_ns;
-	*ok = late > LATE_MOST_NS || !t->first;
-	if (*ok)
-		return 0;
-	err = reader_read(w->reader, t->first - 1, &turn);
-	*ok = fabs(phase_wrap(turn - w->last_end)) <= w->reader->tolerance;
-	return err;
+	*ok = true;
+	return t->first && may_be_late(w, t->start, w->last_end) ?
+		       is_at(w, t->first - 1, w->last_end, ok) : 0;
 }
 
 /* Does the track at the frontier, behind one with slips, end where those put
  * it?  That one lost no more than it seems, as when its last unit lies among
- * spares. */
+ * spares.  And is its first unit not the last one of that before it, and was
+ * late whenever it was read? */
 static int goes_on_there(struct walk *w, bool *ok)
 {
-	const struct ahead *next = &w->ahead[1];
-	double expected, turn;
+	const struct ahead *now = &w->ahead[0], *next = &w->ahead[1];
 	int err;
 
 	if (plan_ahead(&w->plan, w->ahead, 2) < 2 ||
 	    next->first >= w->reader->units)
 		return 0;
-	expected = next->start + next->span / next->size;
-	err = reader_expect(w->reader, next->first, expected, &turn);
-	*ok = fabs(phase_wrap(turn - expected)) <= w->reader->tolerance;
-	return err;
+	err = is_at(w, next->first, next->start + next->span / next->size, ok);
+	return !err && *ok && may_be_late(w, w->last_end, now->start) ?
+		       is_at(w, now->first, now->start + now->span / now->size,
+			     ok) : err;
 }
 
 /* The track at the frontier was not of the size it should be, but what comes

@@ -208,7 +208,8 @@ END_TEST
  * surface (40026, 41130) or larger than all (64354), a slip at the beginning of
  * one behind spares (51297), a row of tracks that are all too short (8006),
  * one in two parts where no zones meet (81108), or in three (94339),
- * two that look like one with slips (52264, 104637). */
+ * two that look like one with slips (52264, 104637), the last unit of one with
+ * slips that is late twice (77). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -229,6 +230,7 @@ START_TEST(certain_again)
 		{ "41130,bytes=80G,slipped=0.0005", 1 },
 		{ "64354,bytes=10G", 11 },
 		{ "8006,bytes=80G,slipped=0.022", 1 },
+		{ "77,bytes=80G,slipped=0.022", 1 },
 		{ "81108,bytes=80G,slipped=0.022", 5 },
 		{ "94339,bytes=10G", 3 },
 		{ "52264,bytes=300M", 1 },
@@ -759,7 +761,7 @@ int main(void)
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 19);
+	tcase_add_loop_test(tc, certain_again, 0, 20);
 	tcase_add_loop_test(tc, closed, 0, 4);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
