@@ -17,6 +17,7 @@ static const char *const part_names[TURN_PARTS] = {
 	[TURN_RELEASE] = "release",
 	[TURN_CHECKPOINT] = "checkpoint",
 	[TURN_LEARN] = "learn",
+	[TURN_PLACE] = "place",
 };
 
 const char *turn_part_name(enum turn_part part)

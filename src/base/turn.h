@@ -30,6 +30,7 @@ enum turn_part {
 	TURN_RELEASE,		/* freed sectors that may be used again */
 	TURN_CHECKPOINT,	/* nodes frozen, sealed, submitted */
 	TURN_LEARN,		/* reads looked at for replicas */
+	TURN_PLACE,		/* free runs looked at for a place */
 	TURN_PARTS
 };
 

@@ -542,21 +542,50 @@ size_t slots_map_bytes(const struct space *s)
 	return bytes;
 }
 
-void slots_map_save(const struct space *s, uint8_t *map)
+/* Words at a time: there may be millions of slots. */
+static void bits_save(const struct node_track *t, uint8_t *map)
 {
+	const size_t bytes = map_bytes(t->slots);
+
+	for (size_t i = 0; i < bytes; i += sizeof(le64)) {
+		const le64 word = le64_put(t->tree[i / sizeof(le64)]);
+
+		memcpy(map + i, &word, bytes - i < sizeof(word) ?
+				       bytes - i : sizeof(word));
+	}
+}
+
+void slots_map_save(struct space *s, uint8_t *map)
+{
+	size_t at = 0;
+
 	for (size_t i = 0; i < s->tracks; i++) {
-		const struct node_track *t = &s->track[i];
+		struct node_track *t = &s->track[i];
 		const struct slot_track head = {
 			le64_put(t->addr), le16_put((uint16_t)t->slots),
 		};
 
-		memcpy(map, &head, sizeof(head));
-		map += sizeof(head);
-		memset(map, 0, map_bytes(t->slots));
-		for (uint32_t k = 0; k < t->slots; k++)
-			map[k / 8] |= (uint8_t)(bit_get(t->tree, k) << k % 8);
-		map += map_bytes(t->slots);
+		memcpy(map + at, &head, sizeof(head));
+		at += sizeof(head);
+		t->fresh = false;
+		t->saved_at = at;
+		bits_save(t, map + at);
+		at += map_bytes(t->slots);
 	}
+}
+
+void space_cut_mark(const struct space *s, void *payload, traxaddr addr,
+		    bool used)
+{
+	uint32_t slot = 0;
+	const struct node_track *t = slot_find(s, addr, &slot);
+	const uint8_t bit = (uint8_t)(1u << slot % 8);
+	uint8_t *map;
+
+	if (!payload || !t || t->fresh)
+		return;
+	map = (uint8_t *)payload + t->saved_at + slot / 8;
+	*map = used ? *map | bit : *map & (uint8_t)~bit;
 }
 
 static void track_load(struct space *s, struct node_track *t,

@@ -217,8 +217,6 @@ int space_cut(struct space *s, void **payload, uint32_t *slotmap_bytes,
 	if (!buf)
 		return -ENOMEM;
 	slots_map_save(s, buf);
-	for (size_t i = 0; i < s->tracks; i++)
-		s->track[i].fresh = false;
 	groups_save(s, (struct group_item *)(buf + map));
 	*payload = buf;
 	*slotmap_bytes = (uint32_t)map;

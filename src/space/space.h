@@ -225,6 +225,11 @@ size_t space_cut_bytes(const struct space *space);
 int space_cut(struct space *space, void **payload, uint32_t *slotmap_bytes,
 	      uint32_t *group_bytes);
 
+/* Marks a slot as used or not in the payload of the last cut.  NULL, and slots
+ * that this cut did not know, are passed over. */
+void space_cut_mark(const struct space *space, void *payload, traxaddr addr,
+		    bool used);
+
 /*
  * The root of generation gen is durable: what was freed in it becomes free, the
  * slots at once, the sectors by space_release_some.  That is called until it

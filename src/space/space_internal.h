@@ -51,6 +51,8 @@ struct node_track {
 	uint64_t *tree;		/* bit set: the running tree uses the slot */
 	bool failed;		/* the last write to one of its slots did */
 	bool fresh;		/* it joined after the last cut */
+	size_t saved_at;	/* not fresh: where the payload of the last cut
+				 * has its bits */
 };
 
 struct space {
@@ -103,7 +105,8 @@ int slots_del_track(struct space *space, uint64_t addr, uint32_t slots);
 void slots_clear(struct space *space);
 void slots_release(struct space *space, const struct pending *pending);
 size_t slots_map_bytes(const struct space *space);
-void slots_map_save(const struct space *space, uint8_t *map);
+/* The map of a cut. */
+void slots_map_save(struct space *space, uint8_t *map);
 int slots_map_load(struct space *space, const uint8_t *map, size_t bytes);
 
 #endif

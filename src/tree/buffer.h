@@ -53,7 +53,8 @@ struct buffer {
 	uint8_t tries;		/* loading: copies tried so far; frozen: how
 				 * often it was moved */
 	uint8_t writes;		/* frozen: writes that are outstanding */
-	size_t order;		/* frozen: position in the checkpoint's order */
+	uint32_t frozen_as;	/* frozen: its place in the checkpoint's
+				 * buffer[] */
 	uint32_t pins;
 	uint32_t children;	/* buffers whose parent this is */
 	struct buffer *parent;	/* NULL: the root, or not live */

@@ -41,6 +41,9 @@
 /* A checkpoint that was due to the fill of the log and could trim nothing,
  * because records are pinned, is repeated after 1 s at the earliest. */
 #define FILL_PAUSE_NS 1000000000ull
+/* What is charged for a buffer that is frozen, and for one that is clean
+ * again. */
+#define FREEZE_NS 50u
 /* Below this fill of the log a checkpoint waits until pinned data has been
  * destaged, because it can trim the log then. */
 #define FILL_WAIT_PERCENT 60
@@ -56,14 +59,17 @@ int ckpt_init(struct tree *tree)
 		ckpt->write[i].tree = tree;
 		list_add(&ckpt->idle, &ckpt->write[i].link);
 	}
-	ckpt->order = calloc(tree->buffers->count, sizeof(*ckpt->order));
+	ckpt->buffer = calloc(tree->buffers->count, sizeof(*ckpt->buffer));
 	ckpt->moved = calloc(tree->buffers->count, sizeof(*ckpt->moved));
-	return ckpt->order && ckpt->moved ? 0 : -ENOMEM;
+	if (!ckpt->buffer || !ckpt->moved)
+		return -ENOMEM;
+	return sort_init(&ckpt->order, tree->buffers->count);
 }
 
 void ckpt_fini(struct tree *tree)
 {
-	free(tree->ckpt.order);
+	free(tree->ckpt.buffer);
+	sort_fini(&tree->ckpt.order);
 	free(tree->ckpt.moved);
 	free(tree->ckpt.area[0]);
 	free(tree->ckpt.area[1]);
@@ -72,40 +78,19 @@ void ckpt_fini(struct tree *tree)
 
 /* ---- Cut ---- */
 
-int ckpt_by_mirror(const void *a, const void *b)
+void ckpt_add(struct checkpoint *ckpt, struct buffer *buffer)
 {
-	const struct buffer *x = *(struct buffer *const *)a;
-	const struct buffer *y = *(struct buffer *const *)b;
-
-	return x->ptr.addr2 < y->ptr.addr2 ? -1 : x->ptr.addr2 > y->ptr.addr2;
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct buffer *x = *(struct buffer *const *)a;
-	const struct buffer *y = *(struct buffer *const *)b;
-
-	if (x->level != y->level)
-		return x->level < y->level ? -1 : 1;
-	return x->ptr.addr < y->ptr.addr ? -1 : x->ptr.addr > y->ptr.addr;
-}
-
-void ckpt_order_all(struct checkpoint *ckpt,
-		    int (*cmp)(const void *a, const void *b))
-{
-	qsort(ckpt->order, ckpt->n, sizeof(*ckpt->order), cmp);
-	for (size_t i = 0; i < ckpt->n; i++)
-		ckpt->order[i]->order = i;
+	buffer->sealed = buffer->written = buffer->mirrored = false;
+	buffer->tries = 0;
+	buffer->frozen_as = (uint32_t)ckpt->n;
+	ckpt->buffer[ckpt->n++] = buffer;
 }
 
 void ckpt_freeze(struct tree *tree, struct buffer *buffer)
 {
-	struct checkpoint *ckpt = &tree->ckpt;
-
 	buffer_set_state(tree->buffers, buffer, BUFFER_FROZEN);
-	buffer->sealed = buffer->written = buffer->mirrored = false;
-	buffer->tries = 0;
-	ckpt->order[ckpt->n++] = buffer;
+	ckpt_add(&tree->ckpt, buffer);
+	turn_charge(&tree->env->turn, TURN_CHECKPOINT, FREEZE_NS);
 }
 
 static void freeze(struct tree *tree)
@@ -117,10 +102,11 @@ static void freeze(struct tree *tree)
 		ckpt_freeze(tree, list_entry(pos, struct buffer, link));
 }
 
-void ckpt_begin_writing(struct checkpoint *ckpt)
+void ckpt_begin_writing(struct tree *tree)
 {
-	ckpt_order_all(ckpt, by_place);
-	ckpt->next = 0;
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	ckpt_order(tree, false);
 	ckpt->mirrors = false;
 	ckpt->phase = CKPT_WRITING;
 }
@@ -226,7 +212,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 		list_del(l);
 		list_add(&ckpt->now, l);
 	}
-	ckpt_begin_writing(ckpt);
+	ckpt_begin_writing(tree);
 	return 0;
 }
 
@@ -244,6 +230,7 @@ static void finish(struct tree *tree)
 		buffer_set_state(tree->buffers, f, BUFFER_CLEAN);
 		if (!f->live)
 			buffer_drop(tree->buffers, f);
+		turn_charge(&tree->env->turn, TURN_CHECKPOINT, FREEZE_NS);
 	}
 	tree->durable = ckpt->root;
 	tree->stats.checkpoints++;

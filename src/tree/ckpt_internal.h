@@ -12,19 +12,20 @@
 
 /* ---- checkpoint.c ---- */
 
-int ckpt_by_mirror(const void *a, const void *b);
-
-void ckpt_order_all(struct checkpoint *ckpt,
-		    int (*cmp)(const void *a, const void *b));
-
-/* The buffer joins those that are to be written. */
+/* The buffer joins those that are to be written; freeze: and is frozen. */
+void ckpt_add(struct checkpoint *ckpt, struct buffer *buffer);
 void ckpt_freeze(struct tree *tree, struct buffer *buffer);
 
 /* Begins to write all nodes that are not written yet, and then the mirrors. */
-void ckpt_begin_writing(struct checkpoint *ckpt);
+void ckpt_begin_writing(struct tree *tree);
 
 /* ---- ckpt_write.c ---- */
 
+/* Begins to sort the buffers: by level and place, or by the mirrors' places.
+ * ckpt_pump goes on with it. */
+void ckpt_order(struct tree *tree, bool mirrors);
+
+/* Seals and submits as many as there is room for, in this turn. */
 void ckpt_pump(struct tree *tree);
 
 /* Has everything been submitted? */

@@ -40,15 +40,16 @@ static bool slots_next(const struct range_set *set, uint64_t from,
 
 bool ckpt_may_place(const struct tree *tree, size_t i)
 {
-	struct buffer *const *order = tree->ckpt.order;
-	const struct buffer *f = order[i];
+	const struct checkpoint *ckpt = &tree->ckpt;
+	const struct buffer *f = ckpt_nth(ckpt, i);
 
 	if (f->level || f->tries || !f->live || !f->parent)
 		return false;
-	if (i && order[i - 1]->ptr.addr + TRAX_NODE_SECTORS == f->ptr.addr)
+	if (i && ckpt_nth(ckpt, i - 1)->ptr.addr + TRAX_NODE_SECTORS ==
+	    f->ptr.addr)
 		return false;
-	return i + 1 == tree->ckpt.n ||
-	       order[i + 1]->ptr.addr != f->ptr.addr + TRAX_NODE_SECTORS;
+	return i + 1 == ckpt->n || ckpt_nth(ckpt, i + 1)->ptr.addr !=
+				   f->ptr.addr + TRAX_NODE_SECTORS;
 }
 
 static int place_find(struct queue_place *place,

@@ -26,6 +26,9 @@
  * this a checkpoint is made. */
 #define SPILL_PART 8u
 #define SPILL_LEAST 16u
+/* So many at once, as one turn begins it, and what is charged for each. */
+#define SPILL_MOST 512u
+#define GATHER_NS 1500u
 
 static bool may_spill(const struct buffer *buffer)
 {
@@ -65,7 +68,8 @@ bool ckpt_spill_begin(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 	const size_t part = tree->buffers->n_dirty / SPILL_PART;
-	const size_t most = part > SPILL_LEAST ? part : SPILL_LEAST;
+	const size_t least = part > SPILL_LEAST ? part : SPILL_LEAST;
+	const size_t most = least < SPILL_MOST ? least : SPILL_MOST;
 	struct list *pos;
 	size_t n = 0;
 
@@ -73,22 +77,25 @@ bool ckpt_spill_begin(struct tree *tree)
 	list_for_each(pos, &tree->buffers->dirty) {
 		struct buffer *f = list_entry(pos, struct buffer, link);
 
-		if (may_spill(f) && n < most)
-			ckpt->order[n++] = f;
+		if (n == most)
+			break;
+		if (may_spill(f))
+			ckpt->buffer[n++] = f;
 	}
 	if (!tree->log_started || n < SPILL_LEAST)
 		return false;
 	free(ckpt->payload);	/* that of the last root */
 	ckpt->payload = NULL;
-	qsort(ckpt->order, n, sizeof(*ckpt->order), by_key);
+	qsort(ckpt->buffer, n, sizeof(*ckpt->buffer), by_key);
 	for (size_t i = 0; i < n; i++)
-		gather(tree, ckpt->order[i]);
+		gather(tree, ckpt->buffer[i]);
+	turn_charge(&tree->env->turn, TURN_CHECKPOINT, n * GATHER_NS);
 	for (size_t i = 0; i < n; i++)
-		ckpt_freeze(tree, ckpt->order[i]);
+		ckpt_freeze(tree, ckpt->buffer[i]);
 	tree->stats.spills++;
 	ckpt->pressed = false;
 	ckpt->failures = 0;
-	ckpt_begin_writing(ckpt);
+	ckpt_begin_writing(tree);
 	ckpt->phase = CKPT_SPILLING;
 	ckpt_spill_run(tree);
 	return true;
@@ -168,18 +175,15 @@ int ckpt_spill(struct tree *tree)
 	list_for_each_safe(pos, next, &tree->buffers->dirty) {
 		struct buffer *f = list_entry(pos, struct buffer, link);
 
-		if (f->level || !f->parent)
-			continue;
-		f->sealed = f->written = f->mirrored = false;
-		f->tries = 0;
-		ckpt->order[ckpt->n++] = f;
+		if (!f->level && f->parent)
+			ckpt_add(ckpt, f);
 	}
-	ckpt_begin_writing(ckpt);
+	ckpt_begin_writing(tree);
 	rc = spill_write(tree);
 	ckpt->phase = CKPT_IDLE;
 	for (size_t i = 0; i < ckpt->n && !rc; i++) {
-		ckpt->order[i]->written = ckpt->order[i]->mirrored = false;
-		buffer_set_state(tree->buffers, ckpt->order[i], BUFFER_CLEAN);
+		ckpt->buffer[i]->written = ckpt->buffer[i]->mirrored = false;
+		buffer_set_state(tree->buffers, ckpt->buffer[i], BUFFER_CLEAN);
 	}
 	return rc;
 }

@@ -60,8 +60,8 @@ void ckpt_replace(struct tree *tree, struct buffer *buffer,
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 
-	shadow->order = buffer->order;
-	ckpt->order[shadow->order] = shadow;
+	shadow->frozen_as = buffer->frozen_as;
+	ckpt->buffer[shadow->frozen_as] = shadow;
 	for (unsigned i = 0; i < CKPT_WRITES; i++)
 		if (ckpt->write[i].buffer == buffer)
 			ckpt->write[i].buffer = shadow;
@@ -171,13 +171,72 @@ static bool is_superfluous(const struct tree *tree, const struct buffer *buffer)
 	return tree->ckpt.phase == CKPT_SPILLING && !buffer->live;
 }
 
+/* ---- The order ---- */
+
+/* Items that are moved between two looks at the turn. */
+#define ORDER_STEP 512u
+
+struct buffer *ckpt_nth(const struct checkpoint *ckpt, size_t i)
+{
+	return ckpt->buffer[ckpt->order.item[i].value];
+}
+
+/* Levels go up to TRAX_MAX_LEVEL; no two nodes begin in the same
+ * TRAX_NODE_SECTORS sectors. */
+#define LEVEL_SHIFT 59u
+
+void ckpt_order(struct tree *tree, bool mirrors)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	for (size_t i = 0; i < ckpt->n; i++) {
+		const struct buffer *f = ckpt->buffer[i];
+
+		ckpt->order.item[i] = (struct sort_item){
+			.key = mirrors ? f->ptr.addr2 :
+			       (uint64_t)f->level << LEVEL_SHIFT |
+			       f->ptr.addr / TRAX_NODE_SECTORS,
+			.value = (uint32_t)i,
+		};
+	}
+	turn_charge(&tree->env->turn, TURN_CHECKPOINT,
+		    ckpt->n * SORT_ITEM_NS);
+	sort_begin(&ckpt->order, ckpt->n);
+	ckpt->ordered = false;
+	ckpt->next = 0;
+}
+
+static bool is_ordered(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	while (!ckpt->ordered) {
+		ckpt->ordered = sort_step(&ckpt->order, ORDER_STEP);
+		turn_charge(&tree->env->turn, TURN_CHECKPOINT,
+			    ORDER_STEP * SORT_ITEM_NS);
+		if (turn_is_full(&tree->env->turn))
+			break;
+	}
+	return ckpt->ordered;
+}
+
+/* ---- Submitting ---- */
+
+/* What is charged for a node that is sealed and submitted, for each of its
+ * children, and for a mirror. */
+#define NODE_NS 6000u
+#define CHILD_NS 60u
+#define MIRROR_NS 1500u
+
 /* Seals and submits nodes as long as there is room for writes. */
 static void pump_nodes(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
+	struct loop_turn *turn = &tree->env->turn;
+	unsigned n = 0;
 
-	while (has_room(tree)) {
-		struct buffer *buffer = ckpt->order[ckpt->next];
+	while (has_room(tree) && (!n++ || !turn_is_full(turn))) {
+		struct buffer *buffer = ckpt_nth(ckpt, ckpt->next);
 		const bool open = ckpt->phase != CKPT_SPILLING &&
 				  ckpt_may_place(tree, ckpt->next);
 
@@ -189,6 +248,8 @@ static void pump_nodes(struct tree *tree)
 		if (!open)
 			ckpt_seal(tree, buffer);
 		submit(tree, buffer, false, open);
+		turn_charge(turn, TURN_CHECKPOINT, NODE_NS + (buffer->level ?
+			    node_count(buffer->node) * CHILD_NS : 0));
 	}
 }
 
@@ -197,27 +258,35 @@ static void pump_nodes(struct tree *tree)
 static void pump_mirrors(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
+	struct loop_turn *turn = &tree->env->turn;
+	unsigned n = 0;
 
-	if (!ckpt->mirrors) {
-		if (ckpt->next < ckpt->n || ckpt->unplaced)
-			return;
-		ckpt_order_all(ckpt, ckpt_by_mirror);
-		ckpt->next = 0;
-		ckpt->mirrors = true;
-	}
-	while (has_room(tree)) {
-		struct buffer *buffer = ckpt->order[ckpt->next++];
+	while (has_room(tree) && (!n++ || !turn_is_full(turn))) {
+		struct buffer *buffer = ckpt_nth(ckpt, ckpt->next++);
 
-		if (buffer->ptr.addr2 && !buffer->mirrored &&
-		    !is_superfluous(tree, buffer))
-			submit(tree, buffer, true, false);
+		if (!buffer->ptr.addr2 || buffer->mirrored ||
+		    is_superfluous(tree, buffer))
+			continue;
+		submit(tree, buffer, true, false);
+		turn_charge(turn, TURN_CHECKPOINT, MIRROR_NS);
 	}
 }
 
 void ckpt_pump(struct tree *tree)
 {
-	if (!tree->ckpt.mirrors)
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	if (tree->failed || !is_ordered(tree))
+		return;
+	if (!ckpt->mirrors) {
 		pump_nodes(tree);
+		if (ckpt->next < ckpt->n || ckpt->unplaced)
+			return;
+		ckpt->mirrors = true;
+		ckpt_order(tree, true);
+		if (!is_ordered(tree))
+			return;
+	}
 	pump_mirrors(tree);
 }
 
@@ -227,38 +296,6 @@ bool ckpt_all_submitted(const struct checkpoint *ckpt)
 }
 
 /* ---- Slots that can't be written ---- */
-
-/* Marks a slot as used or not in the payload that was saved at the cut. */
-static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
-{
-	uint8_t *map = ckpt->payload;
-	size_t off = 0;
-
-	while (map && off < ckpt->root.slotmap_bytes) {
-		struct slot_track head;
-		uint64_t first;
-		unsigned slots;
-
-		memcpy(&head, map + off, sizeof(head));
-		off += sizeof(head);
-		first = le64_get(head.addr);
-		slots = le16_get(head.slots);
-		if (addr >= first &&
-		    addr < first + (uint64_t)slots * TRAX_NODE_SECTORS) {
-			const unsigned i = (unsigned)((addr - first) /
-						      TRAX_NODE_SECTORS);
-
-			const uint8_t bit = (uint8_t)(1u << i % 8);
-
-			if (used)
-				map[off + i / 8] |= bit;
-			else
-				map[off + i / 8] &= (uint8_t)~bit;
-			return;
-		}
-		off += (slots + 7) / 8;
-	}
-}
 
 /* Finds another slot. The running generation has the node at the same place, or
  * has already left the bad slot for another (with a shadow) and will never use
@@ -277,8 +314,8 @@ static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
 		space_slots_release(space, 1);
 		return 0;
 	}
-	payload_mark(&tree->ckpt, addr, true);
-	payload_mark(&tree->ckpt, bad, false);
+	space_cut_mark(space, tree->ckpt.payload, addr, true);
+	space_cut_mark(space, tree->ckpt.payload, bad, false);
 	space_slot_free(space, buffer->live ? bad : addr, tree->ckpt.gen);
 	return addr;
 }
@@ -290,8 +327,9 @@ void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
 
 	tree->stats.leaves_placed++;
 	space_slot_exchange(tree->space, buffer->ptr.addr, ptr->addr);
-	payload_mark(&tree->ckpt, buffer->ptr.addr, false);
-	payload_mark(&tree->ckpt, ptr->addr, true);
+	space_cut_mark(tree->space, tree->ckpt.payload, buffer->ptr.addr,
+		       false);
+	space_cut_mark(tree->space, tree->ckpt.payload, ptr->addr, true);
 	buffer_set_ptr(tree->buffers, buffer, ptr);
 	node_set_place(buffer->node, ptr->addr, ptr->addr2, ptr->gen);
 	node_child_set(buffer->parent->node, i, ptr);
@@ -332,7 +370,7 @@ void ckpt_write_again(struct tree *tree, uint64_t now_ns)
 
 	ckpt->moved_n = 0;
 	for (size_t i = 0; i < ckpt->n; i++) {
-		struct buffer *buffer = ckpt->order[i];
+		struct buffer *buffer = ckpt->buffer[i];
 
 		if (buffer->bad || buffer->bad_mirror)
 			move(tree, buffer);
@@ -342,5 +380,5 @@ void ckpt_write_again(struct tree *tree, uint64_t now_ns)
 	ckpt->failures = 0;
 	ckpt->retry_ns = now_ns + ckpt->pause_ns;
 	ckpt->pause_ns = 0;
-	ckpt_begin_writing(ckpt);
+	ckpt_begin_writing(tree);
 }

@@ -23,6 +23,7 @@
 #define TRAX_TREE_TREE_INTERNAL_H
 
 #include "base/list.h"
+#include "base/sort.h"
 #include "tree/buffer.h"
 #include "tree/node.h"
 #include "tree/tree.h"
@@ -129,10 +130,12 @@ struct checkpoint {
 	uint64_t gen;		/* generation that is being written */
 	struct root root;	/* the root that it will have */
 	traxaddr root_addr;
-	struct buffer **order;	/* the frozen buffers by level and then address,
-				 * or by the addresses of their mirrors */
-	size_t n, next;		/* number of them, and the next to be
-				 * submitted */
+	struct buffer **buffer;	/* the frozen buffers */
+	struct sort order;	/* of them: by level and then address, or by the
+				 * addresses of their mirrors */
+	size_t n, next;		/* number of them, and the next of the order to
+				 * be submitted */
+	bool ordered;		/* `order` is sorted */
 	bool mirrors;		/* mirrors are being submitted; `order` is by
 				 * the mirrors' addresses */
 	unsigned failures;	/* copies of nodes whose write failed */
@@ -407,6 +410,8 @@ bool ckpt_would_help(const struct tree *tree);
 
 /* ---- ckpt_place.c ---- */
 
+/* The i-th of the buffers that are written, in order. */
+struct buffer *ckpt_nth(const struct checkpoint *ckpt, size_t i);
 /* May the i-th node of the order get its slot at dispatch? */
 bool ckpt_may_place(const struct tree *tree, size_t i);
 /* Leaves a write without a slot until dispatch, when the leaf is also

@@ -12,6 +12,8 @@
 /* Buffers for what is changed while the rest is written: those of some
  * transactions. */
 #define DIRTY_APART (2 * TREE_MAX_NODES)
+/* 256 MiB of nodes: a cut takes 1 ms then. */
+#define DIRTY_MOST 16384u
 
 int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn)
@@ -122,14 +124,14 @@ size_t tree_pins_most(const struct tree *tree)
 
 /* What is not for pins may be dirty, but for an eighth, or DIRTY_APART if that
  * is more but not above half of it, which goes on being changed while the rest
- * is written. */
+ * is written.  A cut takes all that are dirty, in one turn: DIRTY_MOST. */
 size_t tree_dirty_most(const struct tree *tree)
 {
 	const size_t most = tree->buffers->count - tree_pins_most(tree);
 	size_t apart = most / 8 > DIRTY_APART ? most / 8 : DIRTY_APART;
 
 	apart = apart < most / 2 ? apart : most / 2;
-	return most - apart;
+	return most - apart < DIRTY_MOST ? most - apart : DIRTY_MOST;
 }
 
 size_t tree_dirty_room(const struct tree *tree)

@@ -7,6 +7,7 @@
 #include "base/hashmap.h"
 #include "base/msg.h"
 #include "base/rangeset.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "tests/rig/test.h"
 
@@ -362,6 +363,34 @@ START_TEST(msg_is_limited_by_kind)
 }
 END_TEST
 
+#define SORTED 5000u
+
+/* By keys, equal ones in the order they had, in steps of any length. */
+START_TEST(sort_goes_in_steps)
+{
+	const size_t n = _i < 8 ? (size_t)_i : SORTED - (size_t)_i;
+	uint64_t seed = (uint64_t)_i + 1;
+	struct sort sort;
+	size_t steps = 0;
+
+	ck_assert_int_eq(sort_init(&sort, SORTED), 0);
+	for (size_t i = 0; i < n; i++)
+		sort.item[i] = (struct sort_item){
+			test_random(&seed) % 1000, (uint32_t)i,
+		};
+	sort_begin(&sort, n);
+	while (!sort_step(&sort, (size_t)_i * 7 + 1))
+		ck_assert_uint_lt(steps++, n * 20);
+	for (size_t i = 1; i < n; i++) {
+		const struct sort_item *a = &sort.item[i - 1], *b = a + 1;
+
+		ck_assert(a->key < b->key ||
+			  (a->key == b->key && a->value < b->value));
+	}
+	sort_fini(&sort);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("base");
@@ -378,6 +407,7 @@ int main(void)
 	tcase_add_loop_test(containers, rangeset_is_a_bitmap, 0, 8);
 	tcase_add_test(containers, rangeset_refuses_empty_and_wrapping_ranges);
 	tcase_add_test(containers, rangeset_takes_many);
+	tcase_add_loop_test(containers, sort_goes_in_steps, 0, 16);
 	tcase_add_test(containers, map_is_an_array);
 	tcase_add_test(containers, map_walks_in_order);
 	tcase_add_test(containers, map_grows_in_steps);

@@ -1,0 +1,39 @@
+/*
+ * sort.h - sorts in steps, so that no turn of the loop is long: a merge sort
+ * from the bottom up.  Stable.  Not thread safe.
+ */
+#ifndef TRAX_BASE_SORT_H
+#define TRAX_BASE_SORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sort_item {
+	uint64_t key;
+	uint32_t value;		/* what the key belongs to */
+};
+
+/* What one item costs in a step, in nanoseconds, on a slow machine. */
+#define SORT_ITEM_NS 12u
+
+struct sort {
+	struct sort_item *item;	/* n of them; sorted when sort_step says so */
+	struct sort_item *other; /* room for as many; the two are exchanged */
+	size_t n;
+	size_t width;		/* items come in sorted runs of this many */
+	size_t at, left, right;	/* next item that is written, and the two that
+				 * it may come from */
+};
+
+/* Gets room for `most` items.  -ENOMEM. */
+int sort_init(struct sort *sort, size_t most);
+void sort_fini(struct sort *sort);
+
+/* The caller has filled in sort->item[0] to [n - 1]. */
+void sort_begin(struct sort *sort, size_t n);
+
+/* Moves `most` items.  Returns whether all are sorted. */
+bool sort_step(struct sort *sort, size_t most);
+
+#endif
