@@ -40,6 +40,8 @@
 #define LEAST_NS 50000000u	/* least saving of a sequence */
 #define MOST_SEEN (1u << 20)	/* size of the table: twice the blocks of all
 				 * sequences */
+#define STEP_READS 64u		/* reads that a step looks at, */
+#define STEP_BLOCKS 256u	/* and blocks */
 
 /* Reads of a file that go on in order. */
 struct choice_row {
@@ -47,9 +49,36 @@ struct choice_row {
 	uint32_t reads;		/* how often the head came to them */
 };
 
+/* A read that is judged, in the parts of the work, see enum choice_part. */
+struct judged {
+	struct heat_read read;
+	uint64_t way_ns;	/* time that the head took to get to it */
+	uint64_t price_ns;	/* of a replica */
+	uint32_t row;		/* it belongs to, from 1 on; 0: none */
+	bool goes_on;		/* it begins where the one before it ended */
+	bool first;		/* it may get its first replica */
+	bool another;		/* it may get another one */
+	bool taken;		/* its blocks are chosen */
+};
+
+enum choice_part {
+	CHOICE_ROWS,		/* who reads in order? */
+	CHOICE_READS,		/* each read by itself */
+	CHOICE_SEQUENCES,	/* arithmetic only: in one step */
+	CHOICE_BLOCKS,
+	CHOICE_OVER
+};
+
+struct choice_stream;
+
 struct replica_chooser {
 	const struct heat *heat;
 	const struct replica_choice_cost *cost;
+	enum choice_part part;
+	struct judged *judged;	/* [1] to [reads]; [0] is the one before */
+	size_t reads, at;	/* number of them, and where this part is */
+	uint32_t block;		/* CHOICE_BLOCKS: of read `at` */
+	bool known_before;	/* [0] is known */
 	struct replica_choice *choices;
 	size_t n, most;
 	uint64_t saving_ns;
@@ -58,9 +87,9 @@ struct replica_chooser {
 				 * one */
 	uint64_t *seen;		/* hashes of the blocks that were chosen */
 	size_t seen_size, seen_n;
-	uint64_t first;		/* number of the first read that is judged */
-	uint32_t *row_of;	/* row that each read belongs to, from 1 on */
+	struct choice_stream *streams;
 	struct choice_row *row;
+	uint32_t rows;
 };
 
 /* A file that is read in order. */
@@ -70,34 +99,38 @@ struct choice_stream {
 	uint32_t row;
 };
 
-/* Does a read begin where the one before it ended? */
-static bool goes_on(const struct replica_chooser *chooser, uint64_t number)
+static const struct judged *judged_before(const struct replica_chooser *chooser,
+					  size_t at)
 {
-	const struct heat_read *read = heat_at(chooser->heat, number);
-	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	return at > 1 || chooser->known_before ?
+		&chooser->judged[at - 1] : NULL;
+}
+
+/* Does a read begin where the one before it ended? */
+static bool goes_on(const struct replica_chooser *chooser, size_t at)
+{
+	const struct heat_read *read = &chooser->judged[at].read;
+	const struct judged *before = judged_before(chooser, at);
 	uint64_t end;
 
-	if (!number || !before || read->begin)
+	if (!before || read->begin)
 		return false;
-	end = before->sector + before->blocks * BLOCK_SECTORS;
+	end = before->read.sector + before->read.blocks * BLOCK_SECTORS;
 	return read->sector >= end && read->sector - end <= NEAR_SECTORS;
 }
 
 /* Time that the head took to get to a read. */
-static uint64_t way_ns(const struct replica_chooser *chooser, uint64_t number)
+static uint64_t way_ns(const struct replica_chooser *chooser, size_t at)
 {
-	const struct heat_read *read = heat_at(chooser->heat, number);
-	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	const struct heat_read *read = &chooser->judged[at].read;
+	const struct judged *before = judged_before(chooser, at);
 	uint64_t end, way;
 
-	if (!number || !before || read->begin)
+	if (!before || read->begin || chooser->judged[at].goes_on ||
+	    read->wait_us < NO_WAY_US)
 		return 0;
-	if (goes_on(chooser, number))
-		return 0;
-	end = before->sector + before->blocks * BLOCK_SECTORS;
+	end = before->read.sector + before->read.blocks * BLOCK_SECTORS;
 	way = chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
-	if (read->wait_us < NO_WAY_US)
-		return 0;
 	return way < read->wait_us * 1000ull ? way : read->wait_us * 1000ull;
 }
 
@@ -156,40 +189,25 @@ static void stream_go_on(struct choice_stream *stream,
 	stream->used = used;
 }
 
-/* Finds the reads that go on in a row, each in its file, and the lengths of the
- * rows. */
-static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
-		      uint64_t end)
+/* Finds the row that a read goes on in, in its file. */
+static void row_mark(struct replica_chooser *chooser, size_t at)
 {
-	struct choice_stream *streams, *stream;
-	const struct heat_read *read;
-	uint32_t rows = 0;
-	uint64_t i;
+	struct judged *judged = &chooser->judged[at];
+	struct choice_stream *stream;
+	struct choice_row *row;
 
-	streams = calloc((size_t)STREAM_SETS * STREAMS, sizeof(*streams));
-	chooser->first = first;
-	chooser->row_of = calloc(end - first, sizeof(*chooser->row_of));
-	chooser->row = calloc(end - first + 1, sizeof(*chooser->row));
-	if (!streams || !chooser->row_of || !chooser->row) {
-		free(streams);
-		return false;
-	}
-	for (i = first; i < end; i++) {
-		read = heat_at(chooser->heat, i);
-		/* Replicas lie in a row because they were put there. */
-		if (read->from_copy)
-			continue;
-		stream = stream_find(streams, read);
-		if (!stream->row)
-			stream->row = ++rows;
-		stream_go_on(stream, read, i + 1);
-		chooser->row[stream->row].sectors +=
-			read->blocks * BLOCK_SECTORS;
-		chooser->row[stream->row].reads += !goes_on(chooser, i);
-		chooser->row_of[i - first] = stream->row;
-	}
-	free(streams);
-	return true;
+	judged->goes_on = goes_on(chooser, at);
+	/* Replicas lie in a row because they were put there. */
+	if (judged->read.from_copy)
+		return;
+	stream = stream_find(chooser->streams, &judged->read);
+	if (!stream->row)
+		stream->row = ++chooser->rows;
+	stream_go_on(stream, &judged->read, at);
+	row = &chooser->row[stream->row];
+	row->sectors += judged->read.blocks * BLOCK_SECTORS;
+	row->reads += !judged->goes_on;
+	judged->row = stream->row;
 }
 
 /*
@@ -197,28 +215,35 @@ static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
  * is not long yet when it is judged, but the head has come back to it often.
  */
 static bool row_is_stream(const struct replica_chooser *chooser,
-			  uint64_t number)
+			  const struct judged *judged)
 {
-	const struct choice_row *row =
-		&chooser->row[chooser->row_of[number - chooser->first]];
+	const struct choice_row *row = &chooser->row[judged->row];
 
 	return is_large(chooser, row->sectors) ||
 	       (row->reads >= STREAM_READS && row->sectors >= STREAM_SECTORS);
 }
 
-static bool is_candidate(const struct replica_chooser *chooser, uint64_t number,
-			 uint64_t way)
+static void read_judge(struct replica_chooser *chooser, size_t at)
 {
-	const struct heat_read *read = heat_at(chooser->heat, number);
-	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	struct judged *judged = &chooser->judged[at];
+	const struct judged *before = judged_before(chooser, at);
+	const uint64_t sectors = judged->read.blocks * BLOCK_SECTORS;
 
-	if (is_large(chooser, read->blocks * BLOCK_SECTORS) ||
-	    row_is_stream(chooser, number))
-		return false;
-	if (!read->copied)
-		return true;
-	return chooser->again && number && before && way &&
-	       heat_pairs(chooser->heat, before, read) >= LEAST_PAIRS;
+	judged->way_ns = way_ns(chooser, at);
+	judged->price_ns = chooser->cost->transfer_ns(chooser->cost->arg,
+						      sectors);
+	if (is_large(chooser, sectors) || row_is_stream(chooser, judged))
+		return;
+	judged->first = !judged->read.copied;
+	judged->another = judged->read.copied && before && judged->way_ns &&
+			  heat_pairs(chooser->heat, &before->read,
+				     &judged->read) >= LEAST_PAIRS;
+}
+
+static bool is_candidate(const struct replica_chooser *chooser,
+			 const struct judged *judged)
+{
+	return judged->first || (chooser->again && judged->another);
 }
 
 /* Has a block been chosen before? If not, it counts as chosen from now on. */
@@ -257,69 +282,54 @@ static void block_take(struct replica_chooser *chooser, uint64_t ino,
 		};
 }
 
-static void sequence_take(struct replica_chooser *chooser, uint64_t first,
-			  uint64_t end)
+/* Judges reads [first, end). */
+static void sequence_end(struct replica_chooser *chooser, size_t first,
+			 size_t end)
 {
-	const struct heat_read *read;
-	uint64_t i, k;
-
-	for (i = first; i < end; i++) {
-		read = heat_at(chooser->heat, i);
-		if (!is_candidate(chooser, i, way_ns(chooser, i)))
-			continue;
-		for (k = 0; k < read->blocks; k++)
-			block_take(chooser, read->ino, read->block + k);
-	}
-}
-
-static void sequence_end(struct replica_chooser *chooser, uint64_t first,
-			 uint64_t end)
-{
-	uint64_t i, way, before = 0, after = 0, price = 0, again = 0, n = 0;
+	uint64_t before = 0, after = 0, price = 0, again = 0, n = 0;
 	bool candidate, copy, was_copy = false;
+	struct judged *judged;
+	size_t i;
 
 	if (end - first < LEAST_READS)
 		return;
-	chooser->again = true;
 	for (i = first; i < end; i++)
-		again += heat_at(chooser->heat, i)->copied &&
-			 is_candidate(chooser, i, way_ns(chooser, i));
+		again += chooser->judged[i].another;
 	chooser->again = again * AGAIN_SHARE >= end - first;
 	for (i = first; i < end; i++) {
-		way = way_ns(chooser, i);
-		candidate = is_candidate(chooser, i, way);
-		copy = candidate || heat_at(chooser->heat, i)->copied;
-		before += way;
+		judged = &chooser->judged[i];
+		candidate = is_candidate(chooser, judged);
+		copy = candidate || judged->read.copied;
+		before += judged->way_ns;
 		/* The head goes to and fro between replicas and blocks that
 		 * stay. */
 		if (copy != was_copy)
 			after += chooser->usual_way_ns;
 		else if (!candidate)
-			after += way;
+			after += judged->way_ns;
 		was_copy = copy;
 		n += candidate;
-		if (candidate)
-			price += chooser->cost->transfer_ns(
-				chooser->cost->arg,
-				heat_at(chooser->heat, i)->blocks *
-					BLOCK_SECTORS);
+		price += candidate ? judged->price_ns : 0;
 	}
 	if (before < after + LEAST_NS || before <= after + price / USES ||
 	    before - after < n * LEAST_MEAN_NS)
 		return;
 	chooser->saving_ns += before - after;
-	sequence_take(chooser, first, end);
+	for (i = first; i < end; i++)
+		chooser->judged[i].taken = is_candidate(chooser,
+							&chooser->judged[i]);
 }
 
-static void choose_all(struct replica_chooser *chooser, uint64_t first,
-		       uint64_t end)
+static void sequences_judge(struct replica_chooser *chooser)
 {
-	const struct heat_read *read;
-	uint64_t from = first, row_from = first, row = 0, i;
+	const size_t end = chooser->reads + 1;
+	size_t from = 1, row_from = 1, i;
+	const struct judged *judged;
+	uint64_t row = 0;
 
-	for (i = first; i < end; i++) {
-		read = heat_at(chooser->heat, i);
-		if (!goes_on(chooser, i)) {
+	for (i = 1; i < end; i++) {
+		judged = &chooser->judged[i];
+		if (!judged->goes_on) {
 			if (is_large(chooser, row)) {
 				sequence_end(chooser, from, row_from);
 				from = i;
@@ -327,46 +337,141 @@ static void choose_all(struct replica_chooser *chooser, uint64_t first,
 			row_from = i;
 			row = 0;
 		}
-		if (read->begin) {
+		if (judged->read.begin) {
 			sequence_end(chooser, from, i);
 			from = i;
 		}
 		/* Replicas lie in a row because they were put there. */
-		if (!read->from_copy)
-			row += read->blocks * BLOCK_SECTORS;
+		if (!judged->read.from_copy)
+			row += judged->read.blocks * BLOCK_SECTORS;
 	}
 	sequence_end(chooser, from, is_large(chooser, row) ? row_from : end);
 }
 
-size_t replica_choose(const struct heat *heat, uint64_t first, uint64_t end,
-		      const struct replica_choice_cost *cost,
-		      struct replica_choice *choices, size_t most,
-		      uint64_t *saving_ns)
-{
-	struct replica_chooser chooser = {
-		.heat = heat, .cost = cost, .choices = choices, .most = most,
-	};
-	uint64_t i;
+/* ---- In steps ---- */
 
-	*saving_ns = 0;
-	chooser.usual_way_ns = cost->move_ns(cost->arg, 0, heat_hot(heat) +
-					     HEAT_REGION_SECTORS);
+void replica_chooser_free(struct replica_chooser *chooser)
+{
+	if (!chooser)
+		return;
+	free(chooser->judged);
+	free(chooser->choices);
+	free(chooser->seen);
+	free(chooser->streams);
+	free(chooser->row);
+	free(chooser);
+}
+
+/* The reads are copied: new ones come in their place. */
+static void reads_copy(struct replica_chooser *chooser, uint64_t first)
+{
+	const struct heat_read *read;
+	size_t i;
+
+	read = first ? heat_at(chooser->heat, first - 1) : NULL;
+	chooser->known_before = read;
+	if (read)
+		chooser->judged[0].read = *read;
+	for (i = 0; i < chooser->reads; i++) {
+		read = heat_at(chooser->heat, first + i);
+		chooser->judged[i + 1].read = *read;
+		chooser->seen_size += 2ul * read->blocks;
+	}
+	chooser->seen_size = chooser->seen_size < MOST_SEEN ?
+		chooser->seen_size + 1 : MOST_SEEN;
+}
+
+struct replica_chooser *replica_chooser_new(const struct heat *heat,
+					    uint64_t first, uint64_t end,
+					    size_t most)
+{
+	struct replica_chooser *chooser = calloc(1, sizeof(*chooser));
+
+	if (!chooser)
+		return NULL;
 	if (first < heat_first(heat))
 		first = heat_first(heat);
 	if (end > heat_end(heat))
 		end = heat_end(heat);
-	if (first >= end)
-		return 0;
-	for (i = first; i < end; i++)
-		chooser.seen_size += 2ul * heat_at(heat, i)->blocks;
-	chooser.seen_size = chooser.seen_size < MOST_SEEN ?
-		chooser.seen_size + 1 : MOST_SEEN;
-	chooser.seen = calloc(chooser.seen_size, sizeof(*chooser.seen));
-	if (chooser.seen && rows_mark(&chooser, first, end))
-		choose_all(&chooser, first, end);
-	free(chooser.seen);
-	free(chooser.row_of);
-	free(chooser.row);
-	*saving_ns = chooser.saving_ns;
-	return chooser.n;
+	chooser->heat = heat;
+	chooser->reads = first < end ? end - first : 0;
+	chooser->most = most;
+	chooser->at = 1;
+	chooser->judged = calloc(chooser->reads + 1, sizeof(struct judged));
+	chooser->row = calloc(chooser->reads + 1, sizeof(struct choice_row));
+	chooser->streams = calloc((size_t)STREAM_SETS * STREAMS,
+				  sizeof(struct choice_stream));
+	chooser->choices = calloc(most, sizeof(*chooser->choices));
+	if (chooser->judged)
+		reads_copy(chooser, first);
+	chooser->seen = calloc(chooser->seen_size + 1, sizeof(*chooser->seen));
+	if (chooser->judged && chooser->row && chooser->streams &&
+	    chooser->choices && chooser->seen)
+		return chooser;
+	replica_chooser_free(chooser);
+	return NULL;
+}
+
+/* Takes blocks of the read that this part is at.  Their number. */
+static unsigned blocks_take(struct replica_chooser *chooser)
+{
+	const struct judged *judged = &chooser->judged[chooser->at];
+	unsigned n = 0;
+
+	while (judged->taken && chooser->block < judged->read.blocks &&
+	       n < STEP_BLOCKS) {
+		block_take(chooser, judged->read.ino,
+			   judged->read.block + chooser->block++);
+		n++;
+	}
+	if (judged->taken && chooser->block < judged->read.blocks)
+		return n;
+	chooser->block = 0;
+	chooser->at++;
+	return n;
+}
+
+/* At the end of a part the next one begins. */
+static void part_step(struct replica_chooser *chooser)
+{
+	unsigned reads, blocks = 0;
+
+	for (reads = 0; chooser->at <= chooser->reads && reads < STEP_READS &&
+	     blocks < STEP_BLOCKS; reads++) {
+		if (chooser->part == CHOICE_ROWS)
+			row_mark(chooser, chooser->at++);
+		else if (chooser->part == CHOICE_READS)
+			read_judge(chooser, chooser->at++);
+		else
+			blocks += blocks_take(chooser);
+	}
+	if (chooser->at <= chooser->reads)
+		return;
+	chooser->at = 1;
+	chooser->part++;
+}
+
+bool replica_chooser_step(struct replica_chooser *chooser,
+			  const struct replica_choice_cost *cost)
+{
+	chooser->cost = cost;
+	if (!chooser->usual_way_ns)
+		chooser->usual_way_ns = cost->move_ns(cost->arg, 0,
+			heat_hot(chooser->heat) + HEAT_REGION_SECTORS);
+	if (chooser->part == CHOICE_SEQUENCES) {
+		sequences_judge(chooser);
+		chooser->part++;
+	} else if (chooser->part != CHOICE_OVER) {
+		part_step(chooser);
+	}
+	return chooser->part == CHOICE_OVER;
+}
+
+size_t replica_chooser_get(const struct replica_chooser *chooser,
+			   const struct replica_choice **choices,
+			   uint64_t *saving_ns)
+{
+	*choices = chooser->choices;
+	*saving_ns = chooser->saving_ns;
+	return chooser->n;
 }

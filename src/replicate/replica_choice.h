@@ -35,14 +35,29 @@ struct replica_choice {
 	uint32_t blocks;
 };
 
+struct replica_chooser;
+
 /*
- * Judges reads [first, end) and puts blocks worth a replica into `choices`, in
- * order, each block once; at most `most`. Returns their number; *saving_ns:
- * what they save each time that the same is read again.
+ * Judges reads [first, end) in steps of some 20 us.  It gets a copy of them at
+ * first; the heat must live as long as it.  At most `most` stretches of blocks
+ * are chosen.  NULL: no memory.
  */
-size_t replica_choose(const struct heat *heat, uint64_t first, uint64_t end,
-		      const struct replica_choice_cost *cost,
-		      struct replica_choice *choices, size_t most,
-		      uint64_t *saving_ns);
+struct replica_chooser *replica_chooser_new(const struct heat *heat,
+					    uint64_t first, uint64_t end,
+					    size_t most);
+void replica_chooser_free(struct replica_chooser *chooser);
+
+/* Returns whether this was the last step. */
+bool replica_chooser_step(struct replica_chooser *chooser,
+			  const struct replica_choice_cost *cost);
+
+/*
+ * The blocks that are worth a replica, in order, each once, until the chooser
+ * is freed. Returns their number; *saving_ns: what they save each time that the
+ * same is read again.
+ */
+size_t replica_chooser_get(const struct replica_chooser *chooser,
+			   const struct replica_choice **choices,
+			   uint64_t *saving_ns);
 
 #endif

@@ -730,6 +730,9 @@ void chunks_used(const struct read_wait *rwait, uint64_t wait_ns)
 	}
 }
 
+/* So many are put in order at once, as one turn does it. */
+#define UNUSED_MOST 1024u
+
 static int by_address(const void *a, const void *b)
 {
 	const struct chunk *const *x = a, *const *y = b;
@@ -743,7 +746,7 @@ size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
 	size_t count = pool_count(files->chunk_pool), i, n = 0;
 	struct chunk **by = calloc(count, sizeof(struct chunk *)), *chunk;
 
-	for (i = 0; by && i < count; i++) {
+	for (i = 0; by && i < count && n < UNUSED_MOST; i++) {
 		chunk = &files->chunk_store[i];
 		if (chunk->file && chunk->readahead && !chunk->index &&
 		    !(chunk->has_replica & chunk->readahead) &&

@@ -32,11 +32,14 @@
 #define GAP_WEIGHT 8u
 #define PAUSE_NS (2 * NS_PER_SECOND)
 #define MARK_NS NS_PER_SECOND
+#define MARK_GROUPS 2048u	/* looked at in one turn */
 #define LEAVE_NS (5 * NS_PER_SECOND)
 #define LEAST_READS 4u
 #define STREAMS 8u
 #define BUSY_READS 2048u
 #define CHOICES HEAT_READS
+#define CHOOSE_NS 30000u	/* charged for a step of judging reads, and for
+				 * what it begins and ends with */
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
 				 * transaction */
 #define LOAD_ROOM 3u
@@ -67,9 +70,12 @@ struct access_trace {
 	uint64_t traced;
 	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
+	struct replica_chooser *chooser; /* NULL, or it judges those before */
+	uint64_t choose_end;	/* this number, in steps */
 	uint64_t saved;		/* reads before this number are in the tree */
 	uint64_t op_ns, gap_ns, read_ns;
-	uint64_t mark_ns;
+	uint64_t mark_ns;	/* when the groups are looked at again, */
+	uint32_t mark_group;	/* from this one on */
 	bool *closed;		/* by group: closed to new replicas */
 	bool ready;		/* the stored trace was loaded */
 	bool leaving;		/* no operation of a user will follow */
@@ -84,6 +90,7 @@ void access_trace_free(struct fs *fs)
 	if (!fs->access_trace)
 		return;
 	heat_free(fs->access_trace->heat);
+	replica_chooser_free(fs->access_trace->chooser);
 	free(fs->access_trace->ring);
 	free(fs->access_trace->closed);
 	free(fs->access_trace);
@@ -538,39 +545,63 @@ static size_t access_trace_left(struct fs *fs, struct replica_want *want,
 	return i;
 }
 
-/* Judges the reads since the last time, and has replicas made. */
-static void access_trace_choose(struct fs *fs)
+/* Has replicas made of what was chosen. */
+static void access_trace_make(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
-	struct prices prices = { .fs = fs };
-	struct replica_choice_cost cost = {price_move, price_transfer, &prices};
-	struct replica_choice *choices = calloc(CHOICES, sizeof(*choices));
 	struct replica_want *want = calloc(CHOICES, sizeof(*want));
+	const struct replica_choice *choices;
 	uint64_t saving, blocks = 0;
-	size_t i, n = 0;
+	size_t i, n = replica_chooser_get(trace->chooser, &choices, &saving);
 
-	if (fs->head && head_is_known(fs->head)) {
-		head_get_state(fs->head, &prices.head_state);
-		prices.mech = prices.head_state.mech;
-	}
-	if (choices && want)
-		n = replica_choose(trace->heat, trace->chosen,
-				heat_end(trace->heat), &cost, choices, CHOICES,
-				&saving);
-	trace->chosen = heat_end(trace->heat);
-	for (i = 0; i < n; i++) {
+	for (i = 0; want && i < n; i++) {
 		want[i] = (struct replica_want){
 			choices[i].ino, choices[i].block, choices[i].blocks,
 		};
 		blocks += choices[i].blocks;
 	}
-	if (n)
+	if (want && n) {
 		n += access_trace_left(fs, want + n, CHOICES - n, blocks);
-	if (n)
 		replica_make(fs, want, n, access_trace_hot(fs), true, NULL,
 			     NULL);
-	free(choices);
+	}
 	free(want);
+}
+
+/* Judges the reads since the last time, as many as there is time for in this
+ * turn, and in the end has replicas made. */
+static void access_trace_choose(struct fs *fs)
+{
+	struct access_trace *trace = fs->access_trace;
+	struct prices prices = { .fs = fs };
+	const struct replica_choice_cost cost = { price_move, price_transfer,
+						  &prices };
+	struct loop_turn *turn = &fs->env->turn;
+	bool over = false;
+
+	if (fs->head && head_is_known(fs->head)) {
+		head_get_state(fs->head, &prices.head_state);
+		prices.mech = prices.head_state.mech;
+	}
+	if (!trace->chooser) {
+		trace->choose_end = heat_end(trace->heat);
+		trace->chooser = replica_chooser_new(trace->heat,
+						     trace->chosen,
+						     trace->choose_end,
+						     CHOICES);
+		turn_charge(turn, TURN_LEARN, CHOOSE_NS);
+	}
+	while (trace->chooser && !over) {
+		over = replica_chooser_step(trace->chooser, &cost);
+		turn_charge(turn, TURN_LEARN, CHOOSE_NS);
+		if (!over && turn_is_full(turn))
+			return;
+	}
+	trace->chosen = trace->choose_end;
+	if (trace->chooser)
+		access_trace_make(fs);
+	replica_chooser_free(trace->chooser);
+	trace->chooser = NULL;
 }
 
 static void leave_synced(struct waiter *waiter, int rc)
@@ -661,14 +692,17 @@ static void mark_group(struct fs *fs, uint32_t group)
 		replica_reclaim_in(fs, first, end, least->sectors);
 }
 
-/* Only groups that hold replicas have anything to drop. */
-static void access_trace_marks(struct fs *fs)
+/* Only groups that hold replicas have anything to drop.  Looks at some groups;
+ * whether they were the last. */
+static bool access_trace_marks(struct fs *fs)
 {
 	struct replica_regions *regions = fs->replicas->regions;
-	uint32_t group, groups = space_groups(tree_space(fs->tree));
+	const uint32_t groups = space_groups(tree_space(fs->tree));
+	uint32_t *next = &fs->access_trace->mark_group;
 	const struct replica_region *region;
 
-	for (group = 0; group < groups; group++) {
+	for (uint32_t n = 0; n < MARK_GROUPS && *next < groups; n++) {
+		const uint32_t group = (*next)++;
 		uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
 
 		region = regions_at(regions, regions_index(regions, first));
@@ -677,6 +711,10 @@ static void access_trace_marks(struct fs *fs)
 		    group_percent(fs, group) < fs->options.low_percent)
 			mark_group(fs, group);
 	}
+	if (*next < groups)
+		return false;
+	*next = 0;
+	return true;
 }
 
 /* ---- The loop ---- */
@@ -708,11 +746,10 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 
 	if (!trace || !trace->ready || fs_read_only(fs) || fs->closing)
 		return UINT64_MAX;
-	if (now_ns >= trace->mark_ns) {
+	if (now_ns >= trace->mark_ns &&
+	    ((!replicas->most && !regions_count(replicas->regions)) ||
+	     access_trace_marks(fs)))
 		trace->mark_ns = now_ns + MARK_NS;
-		if (replicas->most || regions_count(replicas->regions))
-			access_trace_marks(fs);
-	}
 	fresh = replicas->most ? heat_end(trace->heat) - trace->chosen : 0;
 	if (replica_maker_is_paused(replicas->maker)) {
 		if (!access_trace_quiet(fs) &&
@@ -723,7 +760,8 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 	} else if (!replicas->maker && fresh >= LEAST_READS) {
 		/* While users are never quiet, reads are judged in large
 		 * parts. */
-		if (!access_trace_quiet(fs) && fresh < busy_reads(fs))
+		if (!trace->chooser && !access_trace_quiet(fs) &&
+		    fresh < busy_reads(fs))
 			return access_trace_next(fs, UINT64_MAX);
 		access_trace_choose(fs);
 	} else if (!replicas->maker && replicas->most &&

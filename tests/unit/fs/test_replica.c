@@ -770,10 +770,28 @@ static uint64_t transfer_1us(void *arg, uint64_t sectors)
 	return sectors * 1000;
 }
 
+/* All that has been read is judged, in small steps. */
+static size_t choose(const struct heat *heat, struct replica_choice *choices,
+		     size_t most, uint64_t *saving)
+{
+	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
+	struct replica_chooser *chooser =
+		replica_chooser_new(heat, 0, heat_end(heat), most);
+	const struct replica_choice *found;
+	size_t n;
+
+	ck_assert_ptr_nonnull(chooser);
+	while (!replica_chooser_step(chooser, &cost))
+		;
+	n = replica_chooser_get(chooser, &found, saving);
+	memcpy(choices, found, n * sizeof(*found));
+	replica_chooser_free(chooser);
+	return n;
+}
+
 /* Reads that overlap are chosen block by block, each once, in order. */
 START_TEST(blocks_are_chosen_once)
 {
-	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
 	struct replica_choice choices[64];
 	struct heat *heat;
 	uint64_t saving, blocks = 0;
@@ -787,8 +805,7 @@ START_TEST(blocks_are_chosen_once)
 			.sector = 100000 * (1 + i * 7 % 40), .wait_us = 10000,
 			.begin = !i,
 		});
-	n = replica_choose(heat, 0, heat_end(heat), &cost, choices, 64,
-			   &saving);
+	n = choose(heat, choices, 64, &saving);
 	ck_assert_uint_eq(n, 40);
 	for (i = 0; i < n; i++) {
 		ck_assert_uint_eq(choices[i].ino, 1 + i % 2);
@@ -814,7 +831,6 @@ static const struct {
  * read well where they are, however little of each is judged at a time. */
 START_TEST(streams_are_not_copied)
 {
-	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
 	const unsigned files = streams[_i].files, blocks = streams[_i].blocks;
 	struct replica_choice choices[64];
 	struct heat *heat;
@@ -829,8 +845,7 @@ START_TEST(streams_are_not_copied)
 			.sector = 1000000ull * (i % files) +
 				  i / files * blocks * 8,
 		});
-	ck_assert_uint_eq(replica_choose(heat, 0, heat_end(heat), &cost,
-					 choices, 64, &saving), 0);
+	ck_assert_uint_eq(choose(heat, choices, 64, &saving), 0);
 	ck_assert_uint_eq(saving, 0);
 	heat_free(heat);
 }
@@ -844,7 +859,6 @@ END_TEST
  * overtake each other, and the file lies in pieces of 20 MiB. */
 START_TEST(a_scan_out_of_order_is_not_copied)
 {
-	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
 	struct replica_choice choices[64];
 	struct heat *heat;
 	uint64_t saving;
@@ -860,8 +874,7 @@ START_TEST(a_scan_out_of_order_is_not_copied)
 				  k / SCAN_PIECE * 500000ull,
 		});
 	}
-	ck_assert_uint_eq(replica_choose(heat, 0, heat_end(heat), &cost,
-					 choices, 64, &saving), 0);
+	ck_assert_uint_eq(choose(heat, choices, 64, &saving), 0);
 	ck_assert_uint_eq(saving, 0);
 	heat_free(heat);
 }

@@ -31,6 +31,7 @@ static struct scene *scene_open(void)
 	ck_assert_ptr_nonnull(w);
 	rig_open(&w->rig, DISK_MIB, 5);
 	w->rig.options.memory_bytes = 256 << 20;
+	w->rig.options.replicas = 1;
 	rig_remount(&w->rig);
 	return w;
 }
@@ -150,6 +151,53 @@ START_TEST(test_delete_of_many_extents)
 }
 END_TEST
 
+#define READ_BLOCKS 16384u	/* of one file: 64 MiB */
+#define READS 3000u
+
+/* While users are never quiet, thousands of reads are judged at a time. */
+START_TEST(test_choice_of_replicas)
+{
+	struct scene *w = scene_open();
+	uint64_t ino = create(w, 1, "read"), seed = 7;
+	struct fs_op op = { .type = FS_READ, .ino = ino, .size = BLOCK_BYTES,
+			    .buffer = w->data };
+
+	ck_assert_uint_gt(w->rig.options.replicas, 0);
+	for (uint64_t i = 0; i < READ_BLOCKS; i += 2)
+		put(w, ino, i * BLOCK_BYTES, 2 * BLOCK_BYTES);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	rig_remount(&w->rig);
+	for (unsigned i = 0; i < READS; i++) {
+		op.offset = test_random(&seed) % READ_BLOCKS * BLOCK_BYTES;
+		ck_assert_int_eq(rig_do(&w->rig, &op), 0);
+	}
+	pass(w, 10 * SECOND_NS);
+	scene_close(w);
+}
+END_TEST
+
+#define TREE_FILES 12000u	/* kept in the tree: 24 MB of leaves */
+#define TREE_BYTES 2000u
+
+/* Thousands of nodes are dirty when the checkpoint begins. */
+START_TEST(test_checkpoint_of_many_nodes)
+{
+	struct scene *w = scene_open();
+	uint64_t dir;
+	char name[16];
+
+	for (unsigned i = 0; i < TREE_FILES; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		if (i % 100 == 0)
+			ck_assert_int_eq(rig_mkdir(&w->rig, 1, name, &dir), 0);
+		put(w, create(w, dir, name), 0, TREE_BYTES);
+	}
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	pass(w, 60 * SECOND_NS);
+	scene_close(w);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("turns");
@@ -159,6 +207,8 @@ int main(void)
 	tcase_add_test(tc, test_age_of_many_directories);
 	tcase_add_test(tc, test_close_of_many_holes);
 	tcase_add_test(tc, test_delete_of_many_extents);
+	tcase_add_test(tc, test_choice_of_replicas);
+	tcase_add_test(tc, test_checkpoint_of_many_nodes);
 	tcase_set_timeout(tc, 300);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
