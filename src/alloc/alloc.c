@@ -51,6 +51,17 @@ void alloc_free(struct alloc *alloc)
 	free(alloc);
 }
 
+void alloc_set_turn(struct alloc *alloc, struct loop_turn *turn)
+{
+	alloc->turn = turn;
+}
+
+void alloc_charge(const struct alloc *alloc, uint64_t ns)
+{
+	if (alloc->turn)
+		turn_charge(alloc->turn, TURN_PLACE, ns);
+}
+
 void alloc_set_geom(struct alloc *alloc, const struct geom *geom)
 {
 	alloc->geom = geom;
@@ -192,6 +203,7 @@ bool group_next_run(const struct alloc *alloc, uint64_t from, uint64_t to,
 {
 	struct range range;
 
+	alloc_charge(alloc, WALK_RUN_NS);
 	if (!rangeset_next_long(space_free_set(alloc->space), from, least,
 				&range) ||
 	    range.first >= to)
@@ -232,6 +244,7 @@ int group_ready(struct taking *taking, uint32_t group, uint64_t n)
 {
 	const struct space *space = taking->alloc->space;
 
+	alloc_charge(taking->alloc, WALK_GROUP_NS);
 	if (space_group_free(space, group) < n ||
 	    space_group_largest(space, group) < n)
 		return -ENOSPC;

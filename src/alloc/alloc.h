@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "diskmodel/geom.h"
+#include "base/turn.h"
 #include "space/space.h"
 
 struct alloc;
@@ -33,6 +34,9 @@ struct alloc_piece {
 int alloc_new(struct space *space, const struct geom *geom,
 	      uint32_t physical_sectors, struct alloc **alloc);
 void alloc_free(struct alloc *alloc);
+/* Searches are charged to this turn of the loop, which outlives the
+ * allocator. */
+void alloc_set_turn(struct alloc *alloc, struct loop_turn *turn);
 
 /* Is [sector, sector + n) a run of whole tracks? */
 bool alloc_is_whole(const struct alloc *alloc, uint64_t sector, uint64_t n);

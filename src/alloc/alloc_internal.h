@@ -15,7 +15,7 @@
 #define STREAMS 64u
 /* Number of free runs looked at in one group before the best so far is
  * taken. */
-#define WALK_RUNS 1024u
+#define WALK_RUNS 512u
 
 struct span {
 	uint64_t first, end;
@@ -37,6 +37,7 @@ struct alloc {
 	unsigned stream_next;
 	uint64_t clock;
 	uint64_t sectors;	/* sectors that both space and geometry know */
+	struct loop_turn *turn;	/* that the walks are charged to, or NULL */
 };
 
 /* One request, and what has been taken for it so far. */
@@ -62,10 +63,16 @@ struct best {
 					 * none found */
 };
 
-/* Number of free runs looked at in all groups for one request: about 1 ms. */
-#define WALK_ALL_RUNS 4096u
+/* Number of free runs looked at in all groups for one request, and what is
+ * charged to the turn for one, and for a group that is passed over. */
+#define WALK_ALL_RUNS 1024u
+#define WALK_RUN_NS 400u
+#define WALK_GROUP_NS 8u
 
 /* ---- alloc.c ---- */
+
+/* Charges the turn for what was looked at. */
+void alloc_charge(const struct alloc *alloc, uint64_t ns);
 
 uint64_t alloc_round_up(const struct alloc *alloc, uint64_t sector);
 

@@ -174,59 +174,92 @@ static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
 	return distance * TRAX_GROUP_SECTORS + used * FULL_DISTANCE;
 }
 
-/* The best group that has not been tried; false: none. */
-static bool copies_group(const struct alloc *alloc, uint32_t goal,
-			 uint64_t least, const bool *closed, uint64_t above,
-			 uint32_t *group)
-{
-	uint32_t i, groups = space_groups(alloc->space);
-	uint64_t cost, best = UINT64_MAX;
+/* Groups that are tried for one request. */
+#define COPIES_GROUPS 8u
 
-	for (i = 0; i < groups; i++) {
-		cost = copies_cost(alloc, i, goal) * groups + i + 1;
-		if (cost <= above || cost >= best || (closed && closed[i]) ||
-		    space_group_free(alloc->space, i) < least ||
-		    space_group_largest(alloc->space, i) < least)
+struct copies_group {
+	uint32_t group;
+	uint64_t cost;
+};
+
+/* The best groups, the best one first; their number. */
+static unsigned copies_groups(const struct alloc *alloc, uint32_t goal,
+			      uint64_t least, const bool *closed,
+			      struct copies_group *best)
+{
+	const struct space *space = alloc->space;
+	const uint32_t groups = space_groups(space);
+	unsigned n = 0, at;
+
+	alloc_charge(alloc, (uint64_t)groups * WALK_GROUP_NS);
+	for (uint32_t i = 0; i < groups; i++) {
+		const uint64_t cost = copies_cost(alloc, i, goal);
+
+		if ((closed && closed[i]) ||
+		    (n == COPIES_GROUPS && cost >= best[n - 1].cost) ||
+		    space_group_free(space, i) < least ||
+		    space_group_misfit(space, i, SPACE_FIT_PART) <= least ||
+		    space_group_largest(space, i) < least)
 			continue;
-		best = cost;
-		*group = i;
+		n += n < COPIES_GROUPS;
+		for (at = n - 1; at && best[at - 1].cost > cost; at--)
+			best[at] = best[at - 1];
+		best[at] = (struct copies_group){ i, cost };
 	}
-	return best != UINT64_MAX;
+	return n;
+}
+
+/* The better of the free parts of a run; true: it has n sectors. */
+static bool copies_look(const struct alloc *alloc, struct span run, uint64_t n,
+			struct span *best)
+{
+	struct run_parts view;
+	struct span track;
+
+	span_view(alloc, run, &view);
+	track = view.whole;
+	if (span_len(track))
+		track = track_span(alloc, track.first);
+	if (span_has(view.head, n)) {
+		*best = view.head;
+		return true;
+	}
+	if (span_len(track) && span_len(track) >= n) {
+		*best = track;
+		return true;
+	}
+	if (span_len(view.head) > span_len(*best))
+		*best = view.head;
+	if (span_len(track) > span_len(*best))
+		*best = track;
+	if (span_len(view.tail) > span_len(*best))
+		*best = view.tail;
+	return false;
 }
 
 /* The first free track from `near` on in a group, else its best part of one. */
-static struct span copies_search(const struct alloc *alloc, uint32_t group,
+static struct span copies_search(struct taking *taking, uint32_t group,
 				 uint64_t near, uint64_t n)
 {
+	const struct alloc *alloc = taking->alloc;
+	const uint64_t least = n / COPIES_SHARE + 1;
 	uint64_t low = group_first(group), to = group_first(group + 1);
 	uint64_t from = near > low && near < to ? near : low;
-	struct span best = { 0, 0 }, run, track;
-	struct run_parts view;
-	unsigned turn, left;
+	struct span best = { 0, 0 }, run;
 
-	for (turn = 0; turn < 2; turn++, to = from, from = low) {
+	for (unsigned turn = 0; turn < 2; turn++, to = from, from = low) {
 		uint64_t at = from;
 
-		for (left = WALK_RUNS; left && at < to; left--) {
-			if (!group_next_run(alloc, at, to, n / COPIES_SHARE + 1,
-					    &run, &at))
-				break;
-			span_view(alloc, run, &view);
-			track = view.whole;
-			if (span_len(track))
-				track = track_span(alloc, track.first);
-			if (span_has(view.head, n))
-				return view.head;
-			if (span_len(track) && span_len(track) >= n)
-				return track;
-			if (span_len(view.head) > span_len(best))
-				best = view.head;
-			if (span_len(track) > span_len(best))
-				best = track;
-			if (span_len(view.tail) > span_len(best))
-				best = view.tail;
+		while (taking->walk && at < to &&
+		       group_next_run(alloc, at, to, least, &run, &at)) {
+			taking->walk--;
+			if (copies_look(alloc, run, n, &best))
+				return best;
 		}
 	}
+	if (span_len(best) < least && taking->walk)
+		space_set_misfit(alloc->space, group, SPACE_FIT_PART,
+				 (uint32_t)least);
 	return best;
 }
 
@@ -254,20 +287,20 @@ int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 	struct alloc_want want = { .sectors = n };
 	struct taking taking = {
 		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
-		.walk = WALK_RUNS, .load = load,
+		.walk = WALK_ALL_RUNS, .load = load,
 	};
-	uint32_t goal = group_of(alloc, near), group, groups;
-	uint64_t above = 0;
+	const uint64_t least = n / COPIES_SHARE + 1;
+	struct copies_group best[COPIES_GROUPS];
+	const unsigned groups = copies_groups(alloc, group_of(alloc, near),
+					      least, closed, best);
 	int rc;
 
-	groups = space_groups(alloc->space);
-	while (copies_group(alloc, goal, n / COPIES_SHARE + 1, closed, above,
-			    &group)) {
-		above = copies_cost(alloc, group, goal) * groups + group + 1;
-		rc = group_ready(&taking, group, n / COPIES_SHARE + 1);
+	for (unsigned i = 0; i < groups && taking.walk; i++) {
+		rc = group_ready(&taking, best[i].group, least);
 		if (!rc)
-			rc = copies_take(&taking, copies_search(alloc, group,
-								near, n), n);
+			rc = copies_take(&taking,
+					 copies_search(&taking, best[i].group,
+						       near, n), n);
 		if (rc != -ENOSPC)
 			return rc;
 	}

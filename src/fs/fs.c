@@ -510,6 +510,7 @@ static int fs_open_rest(struct fs *fs)
 		rc = files_new(fs);
 	if (rc)
 		return rc;
+	alloc_set_turn(fs->alloc, &fs->env->turn);
 	space_set_budget(tree_space(fs->tree), fs->budget.flight /
 			 FREE_SETS_SHARE / SPACE_RUN_BYTES);
 	tree_set_node_place(fs->tree, fs_pick_nodes, fs);

@@ -475,6 +475,38 @@ START_TEST(an_extent_ends_with_its_track_or_is_whole_tracks)
 }
 END_TEST
 
+/* Half a millisecond, by what is charged. */
+#define SEARCH_NS 500000u
+
+/* Each free run lies across the end of a track: none has a part of a track that
+ * is large enough, and each has to be looked at to know it. */
+START_TEST(searches_are_bounded)
+{
+	const struct alloc_want want = { .sectors = 304 };
+	struct loop_turn turn = { .running = true };
+	struct alloc_piece piece;
+	struct bench bench;
+	unsigned turns = 0;
+	uint32_t load;
+	int rc;
+
+	bench_open(&bench, false, 1);
+	for (uint64_t s = 0; s + 2048 <= SECTORS; s += 2048)
+		ck_assert_int_eq(space_take(bench.space, s + 200, 1648), 0);
+	alloc_set_turn(bench.alloc, &turn);
+	do {
+		turn.all_ns = 0;
+		rc = _i ? alloc_copies(bench.alloc, 0, 1024, NULL, &piece,
+				       &load) :
+			  alloc_take(bench.alloc, &want, &piece, 1, &load);
+		ck_assert_int_ge(rc, _i ? -ENOSPC : -E2BIG);
+		ck_assert_uint_gt(turn.all_ns, 0);
+		ck_assert_uint_le(turn.all_ns, SEARCH_NS);
+	} while (turns++ < 5);
+	bench_close(&bench);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("alloc");
@@ -494,6 +526,7 @@ int main(void)
 	tcase_add_test(tcase, test_misfits_are_passed_over);
 	tcase_add_test(tcase, test_other_places);
 	tcase_add_test(tcase, an_extent_ends_with_its_track_or_is_whole_tracks);
+	tcase_add_loop_test(tcase, searches_are_bounded, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
