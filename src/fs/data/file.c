@@ -272,6 +272,8 @@ void file_lock_excl(struct excl_lock *excl)
 
 	file->users++;
 	excl->active = excl->readable = false;
+	if (list_empty(&file->excl_locks))
+		list_add(&files->excl_files, &file->excl_link);
 	list_add(&file->excl_locks, &excl->link);
 	file->files->policy->recall_file(file);
 	if (!file->loaded)
@@ -290,6 +292,8 @@ void file_unlock_excl(struct excl_lock *excl)
 	struct files *files = file->files;
 
 	list_del(&excl->link);
+	if (list_empty(&file->excl_locks))
+		list_del(&file->excl_link);
 	excl->active = false;
 	file->files->ops->wake_waiters(file);
 	files->ops->pump(files);

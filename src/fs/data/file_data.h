@@ -242,6 +242,7 @@ struct file {
 	struct list load_waits;		/* struct shared_lock, until it is
 					 * loaded */
 	struct list excl_locks;
+	struct list excl_link;		/* files->excl_files, if any */
 	struct list read_waits;		/* struct read_wait that wait */
 	struct list fetches;		/* struct fetch under way */
 	struct list syncs;		/* struct sync */
@@ -339,6 +340,7 @@ struct files {
 	uint64_t group_looks;		/* files looked at in these, counted */
 	struct list flush[2];		/* large files, small files */
 	struct list pinned_files;
+	struct list excl_files;		/* files with exclusive locks */
 	struct list writers;		/* struct io that wait for room */
 	struct list syncs;		/* struct sync of all files */
 	unsigned cutting;		/* number of operations under way that

@@ -78,6 +78,7 @@ static void files_lists(struct files *files)
 	list_init(&files->flush[0]);
 	list_init(&files->flush[1]);
 	list_init(&files->pinned_files);
+	list_init(&files->excl_files);
 	list_init(&files->writers);
 	list_init(&files->room_waits);
 	list_init(&files->syncs);
@@ -188,10 +189,10 @@ static void excl_locks_retry(struct files *files)
 	struct list *pos;
 	struct file *file;
 
-	list_for_each(pos, &files->pinned_files) {
-		file = list_entry(pos, struct file, pinned_link);
+	list_for_each(pos, &files->excl_files) {
+		file = list_entry(pos, struct file, excl_link);
 		excl = list_first(&file->excl_locks, struct excl_lock, link);
-		if (!excl || excl->active || file->writebacks ||
+		if (excl->active || !file->pinned_count || file->writebacks ||
 		    file_fills_log(file))
 			continue;
 		file_wake_waiters(file);

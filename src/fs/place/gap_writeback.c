@@ -33,7 +33,8 @@
 				 * count as reading */
 #define WAIT_NS UINT64_C(10000000000)
 #define LOG_PERCENT 60u
-#define SCAN_BLOCKS 4096u	/* looked at for one round of offers */
+#define SCAN_BLOCKS 4096u	/* looked at for one round of offers, */
+#define SCAN_FILES 512u		/* and files */
 
 /* ---- May it? ---- */
 
@@ -280,7 +281,8 @@ static void queue_destages(struct files *files)
 	size_t n = 0;
 
 	list_for_each(pos, &files->pinned_files)
-		n++;
+		if (++n == SCAN_FILES)
+			break;
 	while (n-- && left && !list_empty(&files->pinned_files)) {
 		pos = files->pinned_files.next;
 		list_del(pos);
