@@ -14,13 +14,32 @@
 
 struct replica_regions {
 	struct replica_region *region;
-	size_t n, room;
+	size_t n, room, most;
 	uint64_t sectors;
 };
 
-struct replica_regions *regions_new(void)
+struct replica_regions *regions_new(size_t most)
 {
-	return calloc(1, sizeof(struct replica_regions));
+	struct replica_regions *regions = calloc(1, sizeof(*regions));
+
+	if (regions)
+		regions->most = most;
+	return regions;
+}
+
+void regions_set_most(struct replica_regions *regions, size_t most)
+{
+	regions->most = most;
+}
+
+bool regions_full(const struct replica_regions *regions)
+{
+	return regions->n >= regions->most;
+}
+
+bool regions_over(const struct replica_regions *regions)
+{
+	return regions->n > regions->most;
 }
 
 void regions_free(struct replica_regions *regions)

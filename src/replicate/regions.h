@@ -4,7 +4,8 @@
  *
  * A region is a run of sectors inside one track (format.h). The table is
  * complete while mounted; an entry has about 64 bytes, which is less than one
- * byte for each block copied where a region is a track. Pure memory.
+ * byte for each block copied where a region is a track. It has a budget: when
+ * it is full, those of least worth give way. Pure memory.
  *
  * Units: sectors, seconds since 1970.
  */
@@ -28,7 +29,10 @@ struct replica_region {
 
 struct replica_regions;
 
-struct replica_regions *regions_new(void);	/* NULL: no memory */
+/* `most`: how many are made, for the sake of memory; those that the disk has
+ * are known in any case.  NULL: no memory. */
+struct replica_regions *regions_new(size_t most);
+void regions_set_most(struct replica_regions *regions, size_t most);
 void regions_free(struct replica_regions *regions);
 
 /* Adds a region. -EUCLEAN: it overlaps another one; -ENOMEM. */
@@ -37,6 +41,9 @@ int regions_add(struct replica_regions *regions,
 void regions_remove(struct replica_regions *regions, uint64_t sector);
 
 size_t regions_count(const struct replica_regions *regions);
+/* Is there room for no more than there are, or are there more than that? */
+bool regions_full(const struct replica_regions *regions);
+bool regions_over(const struct replica_regions *regions);
 uint64_t regions_sectors(const struct replica_regions *regions);
 /* The i-th region by address; valid until the next add or remove. */
 struct replica_region *regions_at(struct replica_regions *regions, size_t i);

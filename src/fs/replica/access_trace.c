@@ -714,6 +714,8 @@ static bool access_trace_marks(struct fs *fs)
 	if (*next < groups)
 		return false;
 	*next = 0;
+	if (regions_over(regions))
+		replica_reclaim_least(fs);
 	return true;
 }
 

@@ -409,10 +409,12 @@ static int place_run(struct fs_txn *txn)
 	uint64_t blocks = maker->blocks < maker->track ? maker->blocks :
 							 maker->track;
 	uint32_t group;
-	int rc = alloc_copies(
-		txn->fs->alloc, maker->near, blocks * BLOCK_SECTORS,
-		access_trace_closed(txn->fs), &maker->piece, &group);
+	int rc;
 
+	if (regions_full(maker->replicas->regions))
+		return -ENOSPC;
+	rc = alloc_copies(txn->fs->alloc, maker->near, blocks * BLOCK_SECTORS,
+			  access_trace_closed(txn->fs), &maker->piece, &group);
 	if (rc == -EAGAIN)
 		return fs_txn_wait_group(txn, group);
 	if (rc)
@@ -433,6 +435,9 @@ static void place_end(struct fs_txn *txn, int rc, uint64_t seq)
 	if (rc || maker->stop || !maker->fit) {
 		maker->stop = true;
 		replica_maker_step(maker);
+		/* The next ones find room. */
+		if (rc == -ENOSPC && regions_full(fs->replicas->regions))
+			replica_reclaim_least(fs);
 		return;
 	}
 	do {

@@ -31,6 +31,10 @@
 #define CLEAR_NODES 6u
 /* Sectors dropped at least, so that the next allocation need not wait */
 #define DROP_AT_LEAST 16384u
+/* The table of regions has one part in this many of the memory for what is in
+ * flight.  When it is full, a part of all replicas gives way. */
+#define REGIONS_SHARE 16u
+#define LEAST_SHARE 32u
 
 static uint64_t now_seconds(struct fs *fs)
 {
@@ -79,7 +83,8 @@ int replicas_open(struct fs *fs, const struct replica_table_ops *ops)
 	replicas->most = fs->options.replicas;
 	replicas->next_ns = env_now_ns(fs->env) + BUSY_FIRST_NS;
 	list_init(&replicas->waits);
-	replicas->regions = regions_new();
+	replicas->regions = regions_new(fs->budget.flight / REGIONS_SHARE /
+					sizeof(struct replica_region));
 	if (!replicas->regions)
 		return -ENOMEM;
 	rc = item_scan(fs, ITEM_REGION, region_take);
@@ -638,6 +643,13 @@ void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
 	fs->replicas->from = from;
 	fs->replicas->to = to;
 	room_pump(fs->replicas);
+}
+
+void replica_reclaim_least(struct fs *fs)
+{
+	replica_reclaim_in(fs, 0, UINT64_MAX,
+			   1 + regions_sectors(fs->replicas->regions) /
+			       LEAST_SHARE);
 }
 
 bool replica_more_room(struct fs *fs, uint64_t sectors)

@@ -154,6 +154,8 @@ void replica_reclaim(struct fs *fs, uint64_t sectors);
  * anywhere. */
 void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
 			uint64_t sectors);
+/* The same for a small part of all replicas. */
+void replica_reclaim_least(struct fs *fs);
 
 struct replica_want {		/* Any number of blocks of one file. */
 	uint64_t ino, block;

@@ -259,6 +259,50 @@ START_TEST(copies_serve_across_tracks)
 }
 END_TEST
 
+#define REGIONS_MOST 4u
+
+/* The table of regions has a budget: those of least worth give way, also when
+ * a mount with more memory has made more. */
+START_TEST(regions_have_a_budget)
+{
+	struct replica_regions *regions;
+	uint64_t rng = 1, ino[APART], full = 0;
+	struct rig rig;
+	char name[8];
+	unsigned i;
+
+	open_with(&rig, 128, 1, 1);
+	regions = rig.fs->replicas->regions;
+	regions_set_most(regions, REGIONS_MOST);
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < APART; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ino[i] = do_create(&rig, name);
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer,
+					  16 * BLOCK), 0);
+		ck_assert_int_eq(do_fsync(&rig, ino[i]), 0);
+		near_sector = 130000 + i * 4096;
+		full += make_one(&rig, ino[i], 0, 16) == 0;
+		rig_settle(&rig);
+		ck_assert_uint_le(regions_count(regions), REGIONS_MOST);
+	}
+	near_sector = 0;
+	ck_assert_uint_gt(full, 0);
+	ck_assert_uint_lt(full, APART);
+	regions_set_most(regions, 1);
+	for (i = 0; i < 8; i++) {
+		sim_advance(rig.sim, 2000000000);
+		turn(&rig);
+		rig_settle(&rig);
+	}
+	ck_assert_uint_le(regions_count(regions), 1);
+	for (i = 0; i < APART; i++)
+		ck_assert_int_eq(do_read(&rig, ino[i], 0, buffer, 16 * BLOCK),
+				 16 * BLOCK);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Files with copies that lie apart, all the same, in `buffer`. */
 static void open_apart(struct rig *rig, uint64_t *ino)
 {
@@ -1427,6 +1471,7 @@ int main(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, copies_come_and_go);
 	tcase_add_test(tc, copies_serve_across_tracks);
+	tcase_add_test(tc, regions_have_a_budget);
 	tcase_add_test(tc, more_runs_than_memory);
 	tcase_add_test(tc, random_reads_read_no_runs);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
