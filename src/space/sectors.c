@@ -642,6 +642,11 @@ int space_reserve(struct space *s, uint64_t sectors)
 	return 0;
 }
 
+bool space_may_grow(const struct space *s)
+{
+	return s->free_total + s->replicas > s->reserved + own_sectors(s) / 2;
+}
+
 void space_release(struct space *s, uint64_t sectors)
 {
 	assert(s->reserved >= sectors);

@@ -120,6 +120,10 @@ void space_give_back(struct space *space, uint64_t sector, uint64_t n);
 int space_reserve(struct space *space, uint64_t sectors);
 void space_release(struct space *space, uint64_t sectors);
 
+/* Are there sectors for node tracks that anybody may ask for?  Half of what is
+ * kept is only for deletes and for the nodes of data that was promised room. */
+bool space_may_grow(const struct space *space);
+
 struct space_counts {
 	uint64_t total;		/* sectors users could ever use: all but the
 				   fixed ones; node tracks count as used */

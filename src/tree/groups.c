@@ -310,7 +310,8 @@ uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 	 * mostly give back unused. */
 	const uint64_t spare = growth_is_cheap(tree) ? 0 :
 						       2 * tree->new_reserved;
-	const bool scarce = space_slots_free(tree->space) + spare <
+	const bool scarce = space_may_grow(tree->space) &&
+			    space_slots_free(tree->space) + spare <
 			    space_slots_failed(tree->space) +
 			    space_slots_total(tree->space) / 4;
 

@@ -161,6 +161,8 @@ struct tree_bounds {
 	uint32_t log_bytes;	/* bytes of its entries, tree_log_data
 				 * included */
 	bool urgent;		/* frees space: may use the last reserves */
+	bool promised;		/* writes what was accepted: may use what is
+				 * kept from those that are neither */
 };
 
 struct tree_txn_ops {

@@ -31,7 +31,8 @@
 #define MAX_RUNS 64
 /* Charged for a run, in nanoseconds: finding, verifying and changing nodes. */
 #define RUN_NS 6000u
-/* Slots that only urgent transactions and the tree's own may use. */
+/* Slots that only urgent transactions and the tree's own may use, and half of
+ * them those that write what was promised. */
 #define KEPT_SLOTS 32
 
 static bool is_writer(const struct tree_txn *txn)
@@ -94,9 +95,27 @@ static bool others_hold_slots(const struct tree *tree)
 	return tree->new_reserved > 0;
 }
 
+static bool is_urgent(const struct tree_txn *txn)
+{
+	return txn->own || txn->bounds.urgent;
+}
+
+/* Slots that are kept from a transaction. */
+static uint64_t slots_kept(const struct tree *tree, const struct tree_txn *txn)
+{
+	const uint64_t part = space_slots_total(tree->space) / 8;
+	const uint64_t kept = part < KEPT_SLOTS ? part : KEPT_SLOTS;
+
+	if (is_urgent(txn))
+		return 0;
+	return txn->bounds.promised ? kept / 2 : kept;
+}
+
 static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 {
-	const bool can_grow = !txn->own && growth_can_help(tree);
+	const bool may_grow = is_urgent(txn) || txn->bounds.promised ||
+			      space_may_grow(tree->space);
+	const bool can_grow = !txn->own && may_grow && growth_can_help(tree);
 
 	if (can_grow && (!others_hold_slots(tree) || growth_is_cheap(tree)))
 		tree->growth.wanted = true;
@@ -142,10 +161,7 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 {
 	/* Each node has a mirror. */
 	const unsigned slots = 2u * txn->bounds.new_nodes;
-	const bool urgent = txn->own || txn->bounds.urgent;
-	const uint64_t kept = urgent ? 0 :
-		space_slots_total(tree->space) / 8 < KEPT_SLOTS ?
-		space_slots_total(tree->space) / 8 : KEPT_SLOTS;
+	const uint64_t kept = slots_kept(tree, txn);
 
 	if (tree->read_only || tree->failed || !tree->started)
 		return REFUSE_ROFS;
@@ -157,7 +173,7 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 	    !space_slots_reserve(tree->space, slots))
 		return no_slots(tree, txn);
 	if (txn->bounds.log_bytes &&
-	    !log_reserve(tree->log, txn->bounds.log_bytes, urgent)) {
+	    !log_reserve(tree->log, txn->bounds.log_bytes, is_urgent(txn))) {
 		space_slots_release(tree->space, slots);
 		/* Otherwise the log is only busy, and room comes without a
 		 * checkpoint. */
@@ -186,7 +202,7 @@ static void refuse(struct tree_txn *txn, int rc)
 {
 	txn->rc = rc;
 	/* It holds no reservation, so tree_txn_end gives none back. */
-	txn->bounds = (struct tree_bounds){ 0, 0, 0, false };
+	txn->bounds = (struct tree_bounds){ .nodes = 0 };
 	txn_add_ready(txn);
 }
 
@@ -197,7 +213,7 @@ static void admit_all(struct tree *tree)
 
 	list_for_each_safe(pos, next, &tree->waiting) {
 		struct tree_txn *txn = list_entry(pos, struct tree_txn, link);
-		const bool urgent = txn->own || txn->bounds.urgent;
+		const bool urgent = is_urgent(txn);
 		enum verdict verdict;
 
 		if (is_writer(txn) && (urgent ? urgent_wait : writers_wait))

@@ -186,7 +186,8 @@ static void commit_end(struct fs_txn *txn, int rc, uint64_t seq)
 static const struct fs_txn_type commit_type = {
 	.name = "map data",
 	.bounds = { .nodes = 60,
-		    .log_bytes = BMAP_LOG_BYTES + REPLICA_LOG_BYTES },
+		    .log_bytes = BMAP_LOG_BYTES + REPLICA_LOG_BYTES,
+		    .promised = true },
 	.paths = 14 + REPLICA_PATHS,
 	.changes = 10 + REPLICA_PATHS,
 	.stages = 60,
@@ -579,7 +580,8 @@ static void logged_end(struct fs_txn *txn, int rc, uint64_t seq)
 
 static const struct fs_txn_type logged_type = {
 	.name = "log data",
-	.bounds = { .nodes = 60, .log_bytes = LOGGED_LOG_BYTES },
+	.bounds = { .nodes = 60, .log_bytes = LOGGED_LOG_BYTES,
+		    .promised = true },
 	.paths = 10 + REPLICA_PATHS,
 	.changes = 8 + REPLICA_PATHS,
 	.stages = 60,

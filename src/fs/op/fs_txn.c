@@ -53,7 +53,7 @@ void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 	bounds->nodes = (uint16_t)(leaves < MAX_LEAVES ? leaves : MAX_LEAVES);
 	bounds->new_nodes = (uint16_t)(below + above);
 	bounds->log_bytes = log_bytes;
-	bounds->urgent = false;
+	bounds->urgent = bounds->promised = false;
 }
 
 static unsigned fs_txn_max_runs(struct fs_txn *txn)

@@ -630,6 +630,101 @@ START_TEST(a_shredded_disk_takes_what_was_accepted)
 }
 END_TEST
 
+/* ---- No room for nodes ---- */
+
+#define VALUE_BYTES 3500u
+#define NODE_FILES_MOST 20000u
+#define DATA_BYTES (64u * BYTES)
+#define LATE_BLOCKS 1000u
+#define LATE_APART (64u * BLOCK)
+
+/* Takes all sectors that are free. */
+static void fill_with_nothing(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_FALLOCATE, .size = 16u << 20 };
+
+	ck_assert_int_eq(rig_mknod(rig, 1, "fill", 0100644, &op.ino), 0);
+	while (op.size >= BLOCK) {
+		const int rc = rig_do(rig, &op);
+
+		ck_assert(!rc || rc == -ENOSPC);
+		op.offset += rc ? 0 : op.size;
+		op.size /= rc ? 2 : 1;
+	}
+}
+
+/* Values of attributes are kept in the tree. */
+static int make_node_file(struct rig *rig, unsigned i)
+{
+	char name[16];
+	uint64_t ino;
+	int rc;
+
+	snprintf(name, sizeof(name), "node%u", i);
+	rc = rig_mknod(rig, 1, name, 0100644, &ino);
+	if (rc)
+		return rc;
+	rc = rig_setxattr(rig, ino, "user.v", data, VALUE_BYTES, 0);
+	ck_assert_int_eq(rig_forget(rig, ino, 1), 0);
+	return rc;
+}
+
+/* Neither sectors nor slots are left: ENOSPC, and nothing else.  What write()
+ * accepts is written, what is deleted makes room. */
+START_TEST(without_slots_it_is_full)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = BLOCK, .data = data };
+	struct fs_op late = op;
+	uint64_t seed = 5;
+	unsigned i, n = 0;
+	struct rig rig;
+	char name[16];
+	int rc = 0;
+
+	rig_open(&rig, 128, 1);
+	op.ino = make(&rig, "data", 1, BYTES);
+	write_much(&rig, op.ino, 1, DATA_BYTES);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	/* Each block needs an extent and an item of sums of its own. */
+	late.ino = make(&rig, "late", 1, BLOCK);
+	for (i = 0; i < LATE_BLOCKS; i++) {
+		late.offset = i * LATE_APART;
+		ck_assert_int_eq(rig_do(&rig, &late), 0);
+	}
+	ck_assert_uint_gt(rig.fs->files->dirty_count, LATE_BLOCKS / 2);
+	fill_with_nothing(&rig);
+	while (n < NODE_FILES_MOST && !(rc = make_node_file(&rig, n)))
+		n++;
+	ck_assert_int_eq(rc, -ENOSPC);
+	ck_assert_uint_gt(n, 100);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	for (i = 0; i < 2000; i++) {
+		op.offset = test_random(&seed) % (DATA_BYTES / BLOCK) * BLOCK;
+		rc = rig_do(&rig, &op);
+		ck_assert(!rc || rc == -ENOSPC);
+		if (i % 100 == 0)
+			ck_assert_int_eq(rig_sync(&rig), 0);
+		if (i % 10 == 0)
+			ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	}
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert(!fs_read_only(rig.fs));
+	rig_remount(&rig);
+	for (i = 0; i <= n; i++) {
+		snprintf(name, sizeof(name), "node%u", i);
+		rc = rig_unlink(&rig, 1, name);
+		ck_assert_msg(!rc || (i == n && rc == -ENOENT),
+			      "unlink %u of %u: %d", i, n, rc);
+	}
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	for (i = 0; i < n / 2; i++)
+		ck_assert_int_eq(make_node_file(&rig, i), 0);
+	rig_remount(&rig);
+	check_memory(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Nothing of it is newer than what is logged or on the disk. */
 static bool lost_all(const struct file *file)
 {
@@ -978,6 +1073,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_fails_changes_nothing, 0, 2);
 	tcase_add_test(tc, after_a_shutdown_nothing_is_read);
 	tcase_add_test(tc, a_pin_waits_for_its_own_commit);
+	tcase_add_test(tc, without_slots_it_is_full);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
