@@ -648,7 +648,9 @@ static enum exit_code run(struct arguments *a)
 	if (a->settings.remount)
 		return remount(a->mountpoint, &a->settings, a->list) ?
 			       EXIT_MOUNT : EXIT_SUCCESS;
-	if (a->settings.norecovery && !a->settings.read_only) {
+	if (a->settings.norecovery && !a->settings.read_only &&
+	    !is_protected(a->device, !stat(a->device, &st) &&
+				     S_ISBLK(st.st_mode))) {
 		msg_error("mount option \"norecovery\": only with \"ro\", for "
 			  "writing the log has to be replayed");
 		return EXIT_USAGE;

@@ -114,6 +114,13 @@ without_log() {
 	umount "$mnt" || fail umount
 	wait_for_server
 	[ "$(sha256sum <"$image")" = "$before" ] || fail "it wrote"
+	loop=$(losetup -r -f --show "$image") || skip "no loop device"
+	"$tools/traxfs" -o norecovery "$loop" "$mnt" 2>"$work/said" ||
+		fail "norecovery, write-protected: $(cat "$work/said")"
+	[ ! -e "$mnt/late" ] || fail "the log was replayed, write-protected"
+	umount "$mnt" || fail umount
+	wait_for_server
+	losetup -d "$loop"
 	"$tools/traxfs" "$image" "$mnt" || fail mount
 	[ "$(cat "$mnt/late")" = late ] || fail "the log is lost"
 	umount "$mnt" || fail umount
