@@ -166,11 +166,45 @@ static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 
 /* ---- The table ---- */
 
-static void fs_op_shutdown(struct fs *fs, struct fs_op *op)
+static void fs_shut_down(struct fs *fs, struct fs_op *op)
 {
 	tree_fail(fs->tree, "somebody has shut it down");
 	fs->shut_down = true;
 	fs_answer(fs, op, 0);
+}
+
+struct shutdown {
+	struct waiter waiter;
+	struct fs *fs;
+	struct fs_op *op;
+};
+
+static void fs_shutdown_committed(struct waiter *waiter, int rc)
+{
+	struct shutdown *s = waiter->owner;
+	struct fs *fs = s->fs;
+	struct fs_op *op = s->op;
+
+	(void)rc;	/* then it has failed already */
+	abandon_free(s);
+	fs_shut_down(fs, op);
+}
+
+/* What was answered is made durable, as far as it is in the tree. */
+static void fs_op_shutdown(struct fs *fs, struct fs_op *op)
+{
+	struct shutdown *s = abandon_alloc(fs, sizeof(*s));
+
+	if (!s) {
+		fs_shut_down(fs, op);
+		return;
+	}
+	*s = (struct shutdown){
+		.waiter = { .done = fs_shutdown_committed, .owner = s },
+		.fs = fs, .op = op,
+	};
+	list_init(&s->waiter.link);
+	tree_commit(fs->tree, UINT64_MAX, &s->waiter);
 }
 
 static const struct fs_row {

@@ -136,8 +136,9 @@ enum fs_op_type {
 				   `offset2` bytes; -EBUSY: another one does */
 	FS_SET_LABEL,		/* name: up to 63 bytes */
 	FS_SET_UUID,		/* data: 16 bytes, the one that is shown */
-	FS_SHUTDOWN,		/* nothing more is written, as after a power
-				   cut, and no file's content is read */
+	FS_SHUTDOWN,		/* commits; then nothing more is written, as
+				   after a power cut, and no file's content is
+				   read */
 	FS_OP_TYPES
 };
 

@@ -223,7 +223,7 @@ static void done_shutdown(struct fs_op *op)
 }
 
 /* The kernel hands on the number without what was given with it, so how much is
- * to be written before is not known: nothing. */
+ * to be written before is not known: the log, and no data. */
 static void ioctl_shutdown(struct request *req)
 {
 	if (ioctl_allowed(req))

@@ -1052,6 +1052,24 @@ START_TEST(a_pin_waits_for_its_own_commit)
 }
 END_TEST
 
+/* What was made and answered is there afterwards. */
+START_TEST(a_shutdown_commits)
+{
+	struct fs_op op = { .type = FS_SHUTDOWN, .ino = 1 };
+	struct fs_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, 64, 3);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", S_IFREG | 0600, NULL), 0);
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "g", S_IFREG | 0600, NULL),
+			 -EIO);
+	rig_crash(&rig);
+	ck_assert_int_eq(rig_lookup(&rig, 1, "f", &attr), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("loss");
@@ -1074,6 +1092,7 @@ int main(void)
 	tcase_add_test(tc, after_a_shutdown_nothing_is_read);
 	tcase_add_test(tc, a_pin_waits_for_its_own_commit);
 	tcase_add_test(tc, without_slots_it_is_full);
+	tcase_add_test(tc, a_shutdown_commits);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
