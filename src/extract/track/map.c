@@ -46,6 +46,8 @@
 #define QUICK_SHARE 3u
 #define QUICK_PLACES 64u
 #define QUICK_TRACKS 24u
+/* From one report to the next. */
+#define REPORT_NS UINT64_C(500000000)
 
 static int prepare(struct map *m)
 {
@@ -58,6 +60,28 @@ static int prepare(struct map *m)
 		err = map_clock_hold(m, true);
 	m->prepared = !err;
 	return err;
+}
+
+/* Tells how far it is, now and then. */
+static int report(struct map *m)
+{
+	struct map_progress p = {
+		.done_sectors = m->walk.plan.first * m->reader.unit_sectors,
+		.total_sectors = m->report_end * m->reader.unit_sectors,
+	};
+	uint64_t now_ns = env_now_ns(m->reader.prober->env);
+
+	if (!m->options.progress || now_ns - m->told_ns < REPORT_NS)
+		return 0;
+	m->told_ns = now_ns;
+	return m->options.progress(&p, m->options.arg);
+}
+
+int map_tick(void *map)
+{
+	int err = map_clock_hold(map, false);
+
+	return err ? err : report(map);
 }
 
 void map_forget_clock(struct map *map)
@@ -89,7 +113,7 @@ int map_open(struct prober *prober, const struct map_options *options,
 	m->walk.store = &m->store;
 	m->walk.leap_max = LEAP_MAX;
 	m->prove.reader = &m->reader;
-	m->prove.tick = map_clock_tick;
+	m->prove.tick = map_tick;
 	m->prove.arg = m;
 	m->prove.store = &m->store;
 	*map = m;
@@ -140,18 +164,12 @@ static uint64_t next_hole(const struct map *m, uint64_t unit)
 	return unit;
 }
 
-static int report(struct map *m, uint64_t at, uint64_t end)
+/* Where the hole at a unit ends. */
+static uint64_t hole_end(const struct map *m, uint64_t at)
 {
-	struct map_progress p = {
-		.done_sectors = at * m->reader.unit_sectors,
-		.total_sectors = end * m->reader.unit_sectors,
-	};
-	uint64_t now_ns = env_now_ns(m->reader.prober->env);
+	size_t i = store_find(&m->store, at);
 
-	if (!m->options.progress || now_ns - m->told_ns < 500000000)
-		return 0;
-	m->told_ns = now_ns;
-	return m->options.progress(&p, m->options.arg);
+	return i < m->store.n ? m->store.pieces[i].first : m->reader.units;
 }
 
 /* Is every track looked at? */
@@ -185,8 +203,7 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 		     uint64_t end)
 {
 	size_t i = store_find(&m->store, unit);
-	uint64_t limit = i < m->store.n ? m->store.pieces[i].first :
-					  m->reader.units;
+	uint64_t limit = hole_end(m, unit);
 	bool after = !unit || (i && m->store.pieces[i - 1].tracks &&
 			       m->store.pieces[i - 1].first +
 			       m->store.pieces[i - 1].units == unit);
@@ -203,9 +220,7 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 	       w->plan.first < limit &&
 	       (is_dense(m) || m->prove.ranges < CHUNK_RANGES)) {
 		map_clock_anchor(m);
-		err = map_clock_hold(m, false);
-		if (!err)
-			err = report(m, w->plan.first, end);
+		err = map_tick(m);
 		if (!err && out_of_time(m))
 			break;
 		from = w->plan.first;
@@ -436,6 +451,8 @@ static int extract_some(struct map *m, uint64_t at, uint64_t end)
 	int err, dropped = 0;
 	bool more = false;
 
+	m->open_first = at;
+	m->open_end = hole_end(m, at);
 	err = fill_hole(m, &m->walk, at, chunk < end ? chunk : end);
 	to = next_hole(m, at);
 	if (is_dense(m))
@@ -443,6 +460,7 @@ static int extract_some(struct map *m, uint64_t at, uint64_t end)
 	err = err ? err : dropped;
 	if (!err)
 		err = settle(m, before, at, to);
+	m->open_first = m->open_end;
 	if (is_dense(m) || m->failed > failed + FEW_FAIL)
 		m->chunk = CHUNK_TRACKS;
 	else if (m->chunk < CHUNK_MOST)
@@ -512,7 +530,7 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 			continue;
 		if (out_of_time(m))
 			break;
-		err = map_clock_hold(m, false);
+		err = map_tick(m);
 		if (!err)
 			err = seam_holds(&m->reader, &t, m->dense, &holds);
 		if (!err && !holds)
@@ -525,11 +543,7 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 /* What has been left open behind the frontier too often is unknown. */
 static int close_hole(struct map *m, uint64_t at)
 {
-	size_t i = store_find(&m->store, at);
-	uint64_t to = i < m->store.n ? m->store.pieces[i].first :
-				       m->reader.units;
-
-	return store_unknown(&m->store, at, to - at);
+	return store_unknown(&m->store, at, hole_end(m, at) - at);
 }
 
 /* Walks over all of [first, end) that is not mapped. */
@@ -600,6 +614,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 
 	see_largest(m);
 	end = end < m->reader.units ? end : m->reader.units;
+	m->report_end = end;
 	if (!err)
 		err = walk_all(m, first, end);
 	/* What is further away may not have been mapped. */
@@ -684,7 +699,7 @@ static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
 static int verify_at(struct map *m, uint64_t unit)
 {
 	struct sample s;
-	int err = map_clock_hold(m, false);
+	int err = map_tick(m);
 
 	if (!err)
 		err = sample_boundary(&m->reader, &m->store, unit, &s);

@@ -86,11 +86,6 @@ int map_clock_hold(struct map *m, bool first)
 	return 0;
 }
 
-int map_clock_tick(void *arg)
-{
-	return map_clock_hold(arg, false);
-}
-
 void map_clock_anchor(struct map *m)
 {
 	const struct piece *p = m->store.pieces;

@@ -188,7 +188,7 @@ static int close_gap(struct map *m, struct gap *gap)
 {
 	struct gap_track v[GAP_TRACKS];
 	unsigned n;
-	int err = map_clock_hold(m, false);
+	int err = map_tick(m);
 
 	if (!err)
 		err = widen(m, gap);

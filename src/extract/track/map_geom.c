@@ -34,6 +34,20 @@ uint64_t map_known(const struct map *map, uint64_t sector, bool *known)
 		       map->reader.offset + unit * map->reader.unit_sectors;
 }
 
+int map_proven(const struct map *map, struct store *proven)
+{
+	const struct prove *p = &map->prove;
+	int err = store_copy(&map->store, proven);
+
+	if (!err && map->open_first < map->open_end)
+		err = store_cut(proven, map->open_first, map->open_end);
+	for (size_t i = 0; i < p->ranges && !err; i++)
+		err = store_cut(proven, p->range[i].first, p->range[i].end);
+	if (err)
+		store_fini(proven);
+	return err;
+}
+
 static angle to_angle(double turn)
 {
 	return (angle)(int64_t)llrint(ldexp(phase_part(turn), 32));
@@ -45,12 +59,11 @@ static int add_pseudo(struct geom_build *b, uint64_t to)
 		       geom_build_pseudo(b, to, PSEUDO_SECTORS) : 0;
 }
 
-static int add_piece(const struct map *m, struct geom_build *b,
-		     const struct piece *p)
+static int add_piece(const struct store *store, uint32_t unit,
+		     struct geom_build *b, const struct piece *p)
 {
-	uint32_t unit = m->reader.unit_sectors;
 	uint64_t track = geom_build_tracks(b), at = p->first;
-	size_t i = store_find_odd(&m->store, p->first);
+	size_t i = store_find_odd(store, p->first);
 	struct geom_sweep s = {
 		.count = p->tracks,
 		.sectors = p->size * unit,
@@ -64,9 +77,9 @@ static int add_piece(const struct map *m, struct geom_build *b,
 	uint64_t less = 0, k;
 	int err = geom_build_sweep(b, &s);
 
-	for (; !err && i < m->store.odds_n &&
-	     m->store.odds[i].first < p->first + p->units; i++) {
-		const struct odd *odd = &m->store.odds[i];
+	for (; !err && i < store->odds_n &&
+	     store->odds[i].first < p->first + p->units; i++) {
+		const struct odd *odd = &store->odds[i];
 
 		k = (odd->first + less - at) / p->size;
 		err = geom_build_odd(b, track + k,
@@ -80,20 +93,24 @@ int map_geom(const struct map *map, struct geom **geom)
 {
 	const struct reader *r = &map->reader;
 	struct geom_build *b;
-	int err = 0;
+	struct store proven;
+	int err = map_proven(map, &proven);
 
+	if (err)
+		return err;
 	b = geom_build_new((uint64_t)r->phase.period_ns, GEOM_TOLERANCE);
 	if (!b)
-		return -ENOMEM;
-	for (size_t i = 0; i < map->store.n && !err; i++) {
-		const struct piece *p = &map->store.pieces[i];
+		err = -ENOMEM;
+	for (size_t i = 0; i < proven.n && !err; i++) {
+		const struct piece *p = &proven.pieces[i];
 
 		if (!p->tracks)
 			continue;
 		err = add_pseudo(b, r->offset + p->first * r->unit_sectors);
 		if (!err)
-			err = add_piece(map, b, p);
+			err = add_piece(&proven, r->unit_sectors, b, p);
 	}
+	store_fini(&proven);
 	if (!err)
 		err = add_pseudo(b, r->prober->limits->sectors);
 	if (!err)

@@ -19,22 +19,26 @@ static int append(json_t *array, json_t *value)
 
 json_t *map_save(const struct map *map)
 {
-	const struct store *s = &map->store;
-	json_t *pieces = json_array(), *odds = json_array();
-	int err = 0;
+	json_t *pieces, *odds;
+	struct store s;
+	int err = map_proven(map, &s);
 
-	for (size_t i = 0; i < s->n && !err; i++) {
-		const struct piece *p = &s->pieces[i];
+	if (err)
+		return NULL;
+	pieces = json_array();
+	odds = json_array();
+	for (size_t i = 0; i < s.n && !err; i++) {
+		const struct piece *p = &s.pieces[i];
 
 		err = append(pieces, json_pack("[I,I,i,i,f,f,f]",
 			(json_int_t)p->first, (json_int_t)p->units,
 			(int)p->tracks, (int)p->size, p->start, p->step,
 			p->span));
 	}
-	for (size_t i = 0; i < s->odds_n && !err; i++)
+	for (size_t i = 0; i < s.odds_n && !err; i++)
 		err = append(odds, json_pack("[I,i]",
-			(json_int_t)s->odds[i].first,
-			(int)s->odds[i].less));
+			(json_int_t)s.odds[i].first, (int)s.odds[i].less));
+	store_fini(&s);
 	if (err) {
 		json_decref(pieces);
 		json_decref(odds);

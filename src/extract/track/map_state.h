@@ -29,6 +29,9 @@ struct map {
 	struct store_track anchor; /* holds the clock */
 	unsigned locks, strayed;
 	double anchor_var;	/* of its start */
+	/* What is being walked, and was not looked at; empty: all was. */
+	uint64_t open_first, open_end;
+	uint64_t report_end;	/* of what is being mapped */
 	uint64_t deadline_ns;	/* 0: none */
 	uint64_t told_ns;
 	uint64_t spent_ns;
@@ -43,8 +46,12 @@ uint64_t map_unit_of(const struct map *map, uint64_t sector);
  * measuring must stop. */
 int map_clock_hold(struct map *map, bool first);
 
-/* The same for who proves tracks. */
-int map_clock_tick(void *map);
+/* To be called often: keeps the clock right, and reports.  Likewise. */
+int map_tick(void *map);
+
+/* A copy of what is known and was looked at, which is not yet so of what is
+ * being walked.  The caller frees it.  -ENOMEM. */
+int map_proven(const struct map *map, struct store *proven);
 
 /* Lets the first known track hold the clock, unless one does. */
 void map_clock_anchor(struct map *map);

@@ -281,6 +281,25 @@ void store_track(const struct store *store, const struct piece *piece,
 	track->pitch = piece->span / piece->size;
 }
 
+int store_copy(const struct store *store, struct store *copy)
+{
+	*copy = (struct store){
+		.pieces = malloc((store->n + 1) * sizeof(*store->pieces)),
+		.odds = malloc((store->odds_n + 1) * sizeof(*store->odds)),
+		.n = store->n, .room = store->n + 1,
+		.odds_n = store->odds_n, .odds_room = store->odds_n + 1,
+	};
+	if (!copy->pieces || !copy->odds) {
+		store_fini(copy);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < store->n; i++)
+		copy->pieces[i] = store->pieces[i];
+	for (size_t i = 0; i < store->odds_n; i++)
+		copy->odds[i] = store->odds[i];
+	return 0;
+}
+
 void store_fini(struct store *store)
 {
 	free(store->pieces);

@@ -59,6 +59,9 @@ int store_cut(struct store *store, uint64_t first, uint64_t end);
 /* Takes away the track of that size that ends at a unit. */
 void store_undo(struct store *store, uint64_t end, uint32_t size);
 
+/* -ENOMEM. */
+int store_copy(const struct store *store, struct store *copy);
+
 /* The k-th track of a piece. */
 void store_track(const struct store *store, const struct piece *piece,
 		 uint32_t k, struct store_track *track);

@@ -260,6 +260,56 @@ START_TEST(certain_again)
 }
 END_TEST
 
+struct witness {
+	struct extract_rig rig;
+	struct map *map;
+	unsigned reports;
+};
+
+/* What would be kept if all ended here? */
+static int see_what_is_known(const struct map_progress *progress, void *arg)
+{
+	struct witness *w = arg;
+	struct extract_verdict v;
+	struct geom *geom;
+
+	(void)progress;
+	w->reports++;
+	ck_assert_int_eq(map_geom(w->map, &geom), 0);
+	extract_rig_judge(&w->rig, geom, &v);
+	ck_assert_msg(!v.wrong, "report %u: %ju wrong, first at %ju",
+		      w->reports, (uintmax_t)v.wrong,
+		      (uintmax_t)v.first_wrong);
+	geom_free(geom);
+	return 0;
+}
+
+/* What has been walked over, and not been looked at, is not known yet. */
+START_TEST(nothing_is_known_too_soon)
+{
+	static const char *const drives[] = {
+		"51297,bytes=150M,odd=1", "42533,bytes=60M,odd=1",
+		"1504,bytes=150M", "94339,bytes=10G",
+	};
+	struct witness w = { .reports = 0 };
+	struct map_options o = { .progress = see_what_is_known, .arg = &w };
+	struct specgen options;
+	struct spec *spec;
+
+	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&w.rig, spec, 1), 0);
+	o.period_ps = spec->mech.period_ps * 1000001 / 1000000;
+	ck_assert_int_eq(map_open(&w.rig.prober, &o, &w.map), 0);
+	ck_assert_int_eq(map_extract(w.map, 0, w.rig.prober.limits->sectors),
+			 0);
+	ck_assert_uint_gt(w.reports, 10);
+	map_close(w.map);
+	extract_rig_fini(&w.rig);
+	spec_free(spec);
+}
+END_TEST
+
 /* The share of a drive that stays unknown with some noise; nothing is wrong. */
 static double unknown_share(const char *drive, uint64_t seed)
 {
@@ -762,6 +812,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 31);
 	tcase_add_loop_test(tc, certain_again, 0, 20);
+	tcase_add_loop_test(tc, nothing_is_known_too_soon, 0, 4);
 	tcase_add_loop_test(tc, closed, 0, 4);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
