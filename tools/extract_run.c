@@ -28,7 +28,8 @@
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
 #define QUICK_TRIM_NS (4 * NS_PER_SECOND)
 #define HEADS_NS UINT64_C(60000000000)
-#define SAVE_NS (30 * NS_PER_SECOND)
+/* From one saving of the state to the next: what a run that is killed loses. */
+#define SAVE_NS (10 * NS_PER_SECOND)
 /* Boundaries checked by samples: 3,000 good ones mean, with 95 % confidence,
  * at most one error in a thousand. */
 #define TRACKS_A_CHECK 200u

@@ -4,12 +4,15 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
 #include "extract/probe/prober_disk.h"
@@ -607,6 +610,72 @@ START_TEST(a_run_goes_on_after_the_drive_was_gone)
 }
 END_TEST
 
+/* A prober that takes its process with it at some time. */
+struct mortal {
+	struct prober prober, *to;
+	uint64_t until_ns;
+};
+
+static int until_killed(struct prober *prober, struct probe_access *access,
+			unsigned n, unsigned depth)
+{
+	struct mortal *m = (struct mortal *)prober;
+
+	if (env_now_ns(prober->env) > m->until_ns)
+		kill(getpid(), SIGKILL);
+	return m->to->access(m->to, access, n, depth);
+}
+
+/* In a process of its own, which is killed after some time of the disk's. */
+static void run_killed(struct rig *r, uint64_t most_ns)
+{
+	uint64_t now_ns = env_now_ns(r->run.prober->env);
+	struct mortal m = { .to = r->run.prober, .until_ns = now_ns + most_ns };
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		m.prober = *m.to;
+		m.prober.access = until_killed;
+		r->run.prober = &m.prober;
+		extract_run(&r->run);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status));
+}
+
+/* Each goes on where the one before was, but for some seconds, and believes
+ * nothing that that had not looked at. */
+START_TEST(killed_runs_go_on)
+{
+	static const uint64_t most_s[] = { 25, 17, 29, 40 };
+	uint64_t known = 0, before;
+	struct model_error j;
+	struct rig r;
+
+	open_drive(&r, 223 + (uint64_t)_i, UINT64_C(160000000000));
+	for (unsigned i = 0; i < 4; i++) {
+		run_killed(&r, most_s[i] * NS_PER_SECOND);
+		come_again(&r);
+		judge(&r, &j);
+		before = known;
+		known = geom_known_sectors(r.state.profile->geom);
+		ck_assert_msg(known > before + geom_sectors(r.truth) / 100 ||
+			      known > geom_sectors(r.truth) / 100 * 99,
+			      "run %u: %ju of %ju known, %ju before", i,
+			      (uintmax_t)known,
+			      (uintmax_t)geom_sectors(r.truth),
+			      (uintmax_t)before);
+	}
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_lt(j.unknown_sectors, geom_sectors(r.truth) / 100);
+	close_drive(&r);
+}
+END_TEST
+
 /* A host that is late by so much that no skew could be told: nothing wrong is
  * believed, and it says so. */
 START_TEST(too_busy_a_host)
@@ -666,6 +735,7 @@ int main(void)
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
 	tcase_add_test(tc, a_drive_full_of_errors_is_given_up);
 	tcase_add_test(tc, a_run_goes_on_after_the_drive_was_gone);
+	tcase_add_loop_test(tc, killed_runs_go_on, 0, 4);
 	tcase_add_loop_test(tc, too_busy_a_host, 0, 3);
 	tcase_add_test(tc, no_disk_that_rotates);
 	suite_add_tcase(suite, tc);
