@@ -35,6 +35,9 @@
 
 #define DEFAULT_LATENCY_NS 100000u
 #define DEFAULT_MAX_SECTORS 2048u
+/* How long a discard takes at least: as long as some of the file system's
+ * writes behind each other, so that they meet it where they may not. */
+#define DISCARD_NS 5000000u
 /* The volatile cache holds this many writes at most; older ones are on the
  * medium. */
 #define UNFLUSHED_MAX 65536u
@@ -63,10 +66,19 @@ static size_t request_bytes(const struct disk_request *req)
 	return bytes;
 }
 
+static bool changes(const struct disk_request *req)
+{
+	return req->op == DISK_WRITE || req->op == DISK_DISCARD;
+}
+
+/* Reads get on with each other, and with a discard: what is read there is not
+ * said. */
 static bool overlap(const struct disk_request *a, const struct disk_request *b)
 {
-	return (a->op == DISK_WRITE || b->op == DISK_WRITE) &&
-	       a->sector < b->sector + b->sectors &&
+	bool harmless = (a->op == DISK_READ || b->op == DISK_READ) &&
+			a->op != DISK_WRITE && b->op != DISK_WRITE;
+
+	return !harmless && a->sector < b->sector + b->sectors &&
 	       b->sector < a->sector + a->sectors;
 }
 
@@ -139,11 +151,11 @@ static struct op *op_new(struct sim *sim, struct disk_request *req)
 		return NULL;
 	op->req = req;
 	op->order = sim->completed;
-	op->timing.op = req->op;
+	op->timing.op = changes(req) ? DISK_WRITE : req->op;
 	op->timing.fua = req->fua;
 	op->timing.lbn = req->sector;
 	op->timing.sectors = req->sectors;
-	if (req->op == DISK_WRITE) {
+	if (changes(req)) {
 		op->write = writes_new(req);
 		if (!op->write) {
 			free(op);
@@ -151,39 +163,14 @@ static struct op *op_new(struct sim *sim, struct disk_request *req)
 		}
 	}
 	op_fault(sim, op);
-	return op;
-}
-
-#define GARBAGE_BYTES 65536u
-
-/*
- * What was given up may read as anything: it is overwritten with garbage, by a
- * write like any other, which a power cut may lose, tear or keep.
- */
-static struct op *discard_new(struct sim *sim, struct disk_request *req)
-{
-	static uint8_t garbage[GARBAGE_BYTES];
-	size_t left = (size_t)req->sectors * SECTOR_BYTES, part;
-	struct iovec iov[DISK_MAX_IOV];
-	struct op *op;
-
-	memset(garbage, 0xdb, sizeof(garbage));
-	req->op = DISK_WRITE;
-	req->iov = iov;
-	for (req->iov_n = 0; left; left -= part) {
-		assert(req->iov_n < DISK_MAX_IOV);
-		part = left < sizeof(garbage) ? left : sizeof(garbage);
-		iov[req->iov_n++] = (struct iovec){ garbage, part };
-	}
-	op = op_new(sim, req);
-	req->iov = NULL;
-	req->iov_n = 0;
+	if (req->op == DISK_DISCARD)
+		op->late_ns += DISCARD_NS;
 	return op;
 }
 
 static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
 {
-	if (req->op != DISK_WRITE || !sim->cut_at || --sim->cut_at)
+	if (!changes(req) || !sim->cut_at || --sim->cut_at)
 		return;
 	sim_power_cut(sim, sim->cut, sim->cut_seed);
 }
@@ -226,8 +213,7 @@ static void sim_submit(struct disk *disk, struct disk_request *req)
 	request_assert(sim, req);
 	req->submit_ns = sim->now_ns;
 	sim->outstanding++;
-	op = req->op == DISK_DISCARD ? discard_new(sim, req) :
-				       op_new(sim, req);
+	op = op_new(sim, req);
 	if (op) {
 		list_add(&sim->air, &op->link);
 		op_send(sim, op);
@@ -364,7 +350,7 @@ static void op_complete(struct sim *sim, struct op *op, uint64_t at_ns)
 		req->result = op->error;
 	} else if (req->op == DISK_READ) {
 		req->result = complete_read(sim, op);
-	} else if (req->op == DISK_WRITE) {
+	} else if (changes(req)) {
 		if (op->write && !op->flip)
 			write_assert(op);
 		req->result = complete_write(sim, op);
@@ -381,7 +367,7 @@ static struct op *late_first(const struct sim *sim)
 	struct list *pos;
 
 	list_for_each(pos, &sim->late) {
-		struct op *op = list_entry(pos, struct op, link);
+		struct op *op = list_entry(pos, struct op, way);
 
 		if (!first || op->late_ns < first->late_ns)
 			first = op;
@@ -442,11 +428,11 @@ static void run_until(struct sim *sim, uint64_t until_ns)
 			return;
 		op = timing ? container_of(timing, struct op, timing) : late;
 		if (!timing) {
+			list_del(&op->way);
 			op_complete(sim, op, late_ns);
 		} else if (op->late_ns || op->host_ns) {
 			op->late_ns += op_answer_ns(sim, op);
-			list_del(&op->link);
-			list_add(&sim->late, &op->link);
+			list_add(&sim->late, &op->way);
 		} else if (!op->stuck) {
 			op_complete(sim, op, timing->done_ns);
 		}
@@ -463,7 +449,7 @@ static void count(struct sim *sim, const struct disk_request *req)
 	} else if (req->op == DISK_WRITE) {
 		c->writes++;
 		c->written_sectors += req->sectors;
-	} else {
+	} else if (req->op == DISK_FLUSH) {
 		c->flushes++;
 	}
 }
@@ -677,8 +663,8 @@ void sim_drop_all(struct sim *sim)
 {
 	drive_reset(sim->drive, sim->now_ns);
 	list_init(&sim->sent);
+	list_init(&sim->late);
 	ops_drop(&sim->air);
-	ops_drop(&sim->late);
 	ops_drop(&sim->ready);
 	sim->refused = NULL;
 	sim->outstanding = 0;

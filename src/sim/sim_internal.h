@@ -23,9 +23,9 @@ struct op {
 	uint64_t host_ns;	/* delay of the answer by the host */
 	bool failed, stuck, flip;
 	int error;
-	struct list link;	/* in one of the lists `air`, `late` and
-				 * `ready` */
-	struct list way;	/* in the list `sent` */
+	struct list link;	/* in one of the lists `air` and `ready` */
+	struct list way;	/* of an op in the air: in the lists `sent`,
+				 * then `late`, or in none of them */
 };
 
 struct sim {
@@ -43,9 +43,11 @@ struct sim {
 					 * reaches the drive */
 	uint64_t answer_ns;		/* time of the last answer */
 
+	struct list air, ready;		/* ops in these states */
 	struct list sent;		/* ops on their way to the drive, in
 					 * order */
-	struct list air, late, ready;	/* ops in these states */
+	struct list late;		/* ops that the drive is through with,
+					 * held back */
 	unsigned outstanding;
 	struct disk_request *refused;	/* requests for which there was no
 					 * memory */

@@ -20,6 +20,8 @@ uint64_t writes_random(uint64_t *seed)
 	return z ^ (z >> 31);
 }
 
+#define GARBAGE 0xdb		/* each byte of what is discarded */
+
 struct write *writes_new(const struct disk_request *req)
 {
 	struct write *w = malloc(sizeof(*w) +
@@ -33,6 +35,8 @@ struct write *writes_new(const struct disk_request *req)
 		.sector = req->sector,
 		.sectors = req->sectors,
 	};
+	if (req->op == DISK_DISCARD)
+		memset(w->data, GARBAGE, (size_t)req->sectors * SECTOR_BYTES);
 	to = w->data;
 	for (unsigned i = 0; i < req->iov_n; i++) {
 		memcpy(to, req->iov[i].iov_base, req->iov[i].iov_len);

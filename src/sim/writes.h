@@ -23,8 +23,8 @@ struct write {
 	uint8_t data[];
 };
 
-/* Makes a write with the data of a request and one reference. NULL: out of
- * memory. */
+/* Makes a write with the data of a request and one reference. What is given up
+ * may read as anything: a discard writes garbage. NULL: out of memory. */
 struct write *writes_new(const struct disk_request *req);
 struct write *writes_get(struct write *write);
 void writes_put(struct write *write);
