@@ -599,7 +599,7 @@ static void run_beside(struct config *config, struct oracle *oracle,
 	beside_print(config->beside);
 }
 
-/* FITRIM of some of the disk, while the clients go on. */
+/* FITRIM of some of the disk or of all of it, while the clients go on. */
 struct trimmer {
 	struct fs_op op;
 	uint64_t bytes;		/* discarded, in all */
@@ -615,6 +615,20 @@ static void trimmer_done(struct fs_op *op)
 	t->busy = false;
 }
 
+static void trimmer_start(struct trimmer *t, struct fs *fs, uint64_t *rng)
+{
+	t->busy = true;
+	t->op = (struct fs_op){
+		.type = FS_TRIM, .owner = t, .done = trimmer_done,
+		.size = DISK_SECTORS * SECTOR_BYTES,
+	};
+	if (world_random(rng) % 4 == 0) {
+		t->op.offset = world_random(rng) % t->op.size;
+		t->op.size = 4096 + world_random(rng) % TRIM_BYTES;
+	}
+	fs_submit(fs, &t->op);
+}
+
 static void run_discard(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
@@ -622,18 +636,13 @@ static void run_discard(struct config *config, struct oracle *oracle,
 	uint64_t rng = seed;
 
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
-		if (!t.busy) {
-			t.busy = true;
-			t.op = (struct fs_op){
-				.type = FS_TRIM, .owner = &t,
-				.done = trimmer_done,
-				.offset = world_random(&rng) %
-					  (DISK_SECTORS * SECTOR_BYTES),
-				.size = 4096 + world_random(&rng) % TRIM_BYTES,
-			};
-			fs_submit(fs, &t.op);
-		}
+		struct fs_op sync = { .type = FS_SYNCFS };
+
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
+		if (!t.busy)
+			trimmer_start(&t, fs, &rng);
+		/* What the clients wrote is given places meanwhile. */
+		world_call(fs, world, &sync);
 	}
 	while (t.busy)
 		world_drive(world, fs);

@@ -11,8 +11,11 @@ tests/system/crash --seed 2 --runs 2 --ops 200 --cuts 50 --recuts 1 --cache --ke
 tests/system/crash --seed 51 --runs 2 --ops 350 --cuts 40 --recuts 1 --moves
 tests/system/crash --seed 61 --runs 2 --ops 350 --cuts 40 --cache --moves
 # What is free is discarded.
-tests/system/crash --seed 71 --runs 2 --ops 350 --cuts 40 --recuts 1 --discard
-tests/system/crash --seed 81 --runs 2 --ops 350 --cuts 40 --cache --discard
+discard="tests/system/crash --ops 350 --discard"
+$discard --seed 72 --runs 2 --cuts 30 --recuts 1
+$discard --seed 81 --runs 2 --cuts 30 --cache
+$discard --seed 82 --cuts 20 --drive hp-c2247a
+$discard --seed 83 --cuts 15 --cache --drive modern
 tests/system/crash --seed 71 --runs 1 --ops 60 --cuts 15 --cache --spills
 # Records that nobody was told of are lost.
 tests/system/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
