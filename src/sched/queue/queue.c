@@ -329,8 +329,10 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 static void queue_count_service(struct queue *queue, enum queue_class class,
 				const struct disk_request *disk)
 {
-	queue->stats.class[class].service_ns +=
-		disk->complete_ns - disk->submit_ns;
+	uint64_t ns = disk->complete_ns - disk->submit_ns;
+
+	queue->stats.class[class].service_ns += ns;
+	past_hour_add(&queue->past_hour, env_now_ns(queue->env), class, ns);
 }
 
 /* A piece of a large request is over.  After an error no more are issued. */
@@ -497,6 +499,7 @@ int queue_open(struct env *env, struct disk *disk,
 		return -ENOMEM;
 	}
 	queue->env = env;
+	queue->opened_ns = env_now_ns(env);
 	queue->disk = disk;
 	queue->policy = policy;
 	queue->window.fixed = window;
@@ -772,4 +775,15 @@ int queue_event_fd(struct queue *queue)
 const struct queue_stats *queue_stats(const struct queue *queue)
 {
 	return &queue->stats;
+}
+
+uint64_t queue_past_hour(const struct queue *queue,
+			 uint64_t service_ns[QUEUE_CLASSES])
+{
+	uint64_t now_ns = env_now_ns(queue->env);
+	uint64_t open_ns = now_ns - queue->opened_ns;
+
+	_Static_assert(QUEUE_CLASSES == PAST_HOUR_KINDS, "kinds of time");
+	past_hour_sum(&queue->past_hour, now_ns, service_ns);
+	return open_ns < PAST_HOUR_NS ? open_ns : PAST_HOUR_NS;
 }

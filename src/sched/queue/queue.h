@@ -300,6 +300,10 @@ bool queue_idle(const struct queue *queue);
 int queue_event_fd(struct queue *queue);
 
 const struct queue_stats *queue_stats(const struct queue *queue);
+/* service_ns of each class within the last hour, or as long as the queue is
+ * open if that is less; returns how long it is, in ns. */
+uint64_t queue_past_hour(const struct queue *queue,
+			 uint64_t service_ns[QUEUE_CLASSES]);
 
 /*
  * Synchronous helpers for mount and tests: one request, waited for (others

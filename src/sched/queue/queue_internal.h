@@ -8,6 +8,7 @@
 
 #include "sched/queue/class_share.h"
 #include "sched/queue/commit_burst.h"
+#include "sched/queue/past_hour.h"
 #include "sched/queue/policy.h"
 #include "sched/queue/queue.h"
 #include "sched/queue/read_order.h"
@@ -106,6 +107,8 @@ struct queue {
 	bool was_placed;	/* the last choice was a range write */
 	int gone;		/* what disk_poll failed with */
 	struct queue_stats stats;
+	struct past_hour past_hour;	/* service_ns of the classes */
+	uint64_t opened_ns;
 	struct access *accesses;
 };
 

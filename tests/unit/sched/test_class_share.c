@@ -3,6 +3,7 @@
  * how long, and that no class gains by not asking.
  */
 #include "sched/queue/class_share.h"
+#include "sched/queue/past_hour.h"
 #include "tests/rig/test.h"
 
 #define MS 1000000ull
@@ -135,6 +136,29 @@ START_TEST(time_may_go_back)
 }
 END_TEST
 
+#define SECOND UINT64_C(1000000000)
+
+/* Whatever the pauses, what is more than an hour ago counts no more. */
+START_TEST(an_hour_has_sixty_minutes)
+{
+	static struct past_hour hour;
+	uint64_t sum[PAST_HOUR_KINDS], at_s;
+
+	for (at_s = 1; at_s <= 7200; at_s += 20)
+		past_hour_add(&hour, at_s * SECOND, at_s < 3000 ? 0 : 1, 10);
+	past_hour_sum(&hour, 7200 * SECOND, sum);
+	ck_assert_uint_eq(sum[0], 0);
+	ck_assert_uint_ge(sum[1], 10 * (3600 / 20 - 3));
+	ck_assert_uint_le(sum[1], 10 * 3600 / 20);
+	past_hour_add(&hour, 9000 * SECOND, 2, 5);
+	past_hour_sum(&hour, 10700 * SECOND, sum);
+	ck_assert_uint_le(sum[1], 10 * 5);
+	ck_assert_uint_eq(sum[2], 5);
+	past_hour_sum(&hour, 20000 * SECOND, sum);
+	ck_assert_uint_eq(sum[0] + sum[1] + sum[2], 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("class_share");
@@ -147,6 +171,7 @@ int main(void)
 	tcase_add_test(tcase, a_stream_goes_on_for_a_while);
 	tcase_add_test(tcase, who_did_not_ask_gains_nothing);
 	tcase_add_test(tcase, time_may_go_back);
+	tcase_add_test(tcase, an_hour_has_sixty_minutes);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
