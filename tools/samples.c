@@ -36,6 +36,7 @@ int sample_take(const char *mountpoint, struct sample *sample)
 		return -1;
 	sample->model = read_json(mountpoint, "trax.model");
 	sample->scrub = read_json(mountpoint, "trax.scrub");
+	sample->platter = read_json(mountpoint, "trax.platter");
 	sample->heat = read_json(mountpoint, "trax.heat");
 	for (i = 0; i < SAMPLE_CLASSES; i++)
 		sample->class[i] = (struct class_sample){
@@ -53,6 +54,7 @@ void sample_drop(struct sample *sample)
 	json_decref(sample->stats);
 	json_decref(sample->model);
 	json_decref(sample->scrub);
+	json_decref(sample->platter);
 	json_decref(sample->heat);
 	memset(sample, 0, sizeof(*sample));
 }
@@ -67,6 +69,19 @@ struct class_sample sample_between(const struct sample *before,
 		b->requests - a->requests, b->bytes - a->bytes,
 		b->wait_s - a->wait_s, b->service_s - a->service_s,
 	};
+}
+
+double sample_past_hour(const struct sample *sample,
+			double service_s[SAMPLE_CLASSES])
+{
+	char path[64];
+	unsigned i;
+
+	for (i = 0; i < SAMPLE_CLASSES; i++) {
+		snprintf(path, sizeof(path), "queue.past_hour_ns.%s", keys[i]);
+		service_s[i] = fact_number(sample->stats, path) / 1e9;
+	}
+	return fact_number(sample->stats, "queue.past_hour_ns.seconds");
 }
 
 double sample_number(json_t *array, size_t i)

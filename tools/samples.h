@@ -16,6 +16,7 @@ struct class_sample {
 
 struct sample {
 	json_t *stats, *model, *scrub;
+	json_t *platter;	/* what lies where */
 	json_t *heat;		/* NULL: not for everybody */
 	struct class_sample class[SAMPLE_CLASSES];
 };
@@ -30,6 +31,11 @@ void sample_drop(struct sample *sample);
 /* What requests of a class did between two samples. */
 struct class_sample sample_between(const struct sample *before,
 				   const struct sample *after, unsigned class);
+
+/* How long the disk was at each class within the last hour, in seconds; returns
+ * how long that hour is: shorter after a mount. */
+double sample_past_hour(const struct sample *sample,
+			double service_s[SAMPLE_CLASSES]);
 
 /* The number at a place of an array; 0: there is none. */
 double sample_number(json_t *array, size_t i);

@@ -1,9 +1,8 @@
 /*
- * traxctl_report.c - one page in HTML with everything in it: the platter and
- * what is hot on it, what the disk was asked for, health, advice.
+ * traxctl_report.c - one page in HTML with everything in it: the platter with
+ * what lies where and what is hot, what the disk was asked for, health, advice.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +13,10 @@
 
 #include "base/text.h"
 #include "tools/facts.h"
+#include "tools/platter_picture.h"
 #include "tools/samples.h"
 #include "tools/traxctl.h"
 
-/* size of the picture of the platter */
-#define PLATTER 360
-#define OUTER 170.0
-#define INNER 60.0
 #define BAR 620.0		/* width of the bar of time by class, in
 				 * pixels */
 
@@ -118,62 +114,16 @@ static void put_facts(const struct html *h)
 	fputs("</table>\n", h->f);
 }
 
-/* ---- The platter ---- */
-
-/* Sectors are spread over the area as on a real one: the outer tracks hold
- * more, so half of them lie outside this radius. */
-static double radius_of(double share)
-{
-	return sqrt(OUTER * OUTER - share * (OUTER * OUTER - INNER * INNER));
-}
-
-static void put_platter(const struct html *h)
-{
-	json_t *regions = json_object_get(h->now.heat, "regions"), *region;
-	double sectors = fact_number(h->now.heat, "sectors"), most = 0;
-	double unit = fact_number(h->now.heat, "region_sectors");
-	size_t i;
-
-	fprintf(h->f, "<svg width=\"%d\" height=\"%d\" role=\"img\">"
-		"<title>the platter, hot places dark</title>\n"
-		"<circle cx=\"%d\" cy=\"%d\" r=\"%.0f\" fill=\"#eef\" "
-		"stroke=\"#556\"/>\n", PLATTER, PLATTER + 30, PLATTER / 2,
-		PLATTER / 2, OUTER);
-	json_array_foreach(regions, i, region)
-		if (sample_number(region, 1) > most)
-			most = sample_number(region, 1);
-	json_array_foreach(regions, i, region) {
-		double first = sample_number(region, 0) * unit / sectors;
-		double last = first + unit / sectors;
-		double outer = radius_of(first < 1 ? first : 1);
-		double inner = radius_of(last < 1 ? last : 1);
-
-		fprintf(h->f, "<circle cx=\"%d\" cy=\"%d\" r=\"%.2f\" "
-			"fill=\"none\" stroke=\"#b03060\" "
-			"stroke-opacity=\"%.2f\" stroke-width=\"%.2f\"/>\n",
-			PLATTER / 2, PLATTER / 2, (outer + inner) / 2,
-			0.15 + 0.85 * sample_number(region, 1) / most,
-			outer - inner);
-	}
-	fprintf(h->f, "<circle cx=\"%d\" cy=\"%d\" r=\"%.0f\" fill=\"white\" "
-		"stroke=\"#556\"/><circle cx=\"%d\" cy=\"%d\" r=\"8\" "
-		"fill=\"#556\"/>\n<text x=\"%d\" y=\"%d\" "
-		"text-anchor=\"middle\" font-size=\"13\">first sectors "
-		"outside; dark: used most</text></svg>\n", PLATTER / 2,
-		PLATTER / 2, INNER, PLATTER / 2, PLATTER / 2, PLATTER / 2,
-		PLATTER + 20);
-}
-
 /* ---- Requests ---- */
 
-static void put_bar(const struct html *h, double all)
+static void put_bar(const struct html *h, const double *service_s, double all)
 {
 	double at = 0;
 	unsigned i;
 
 	fprintf(h->f, "<svg width=\"%.0f\" height=\"34\">\n", BAR);
 	for (i = 0; i < SAMPLE_CLASSES; i++) {
-		double width = BAR * h->now.class[i].service_s / all;
+		double width = BAR * service_s[i] / all;
 
 		fprintf(h->f, "<rect x=\"%.1f\" y=\"2\" width=\"%.1f\" "
 			"height=\"30\" fill=\"%s\"><title>%s</title></rect>\n",
@@ -181,6 +131,33 @@ static void put_bar(const struct html *h, double all)
 		at += width;
 	}
 	fputs("</svg>\n", h->f);
+}
+
+/* Of the last hour. */
+static void put_past_hour(const struct html *h)
+{
+	double service_s[SAMPLE_CLASSES], all = 0;
+	double seconds = sample_past_hour(&h->now, service_s);
+	unsigned i;
+
+	for (i = 0; i < SAMPLE_CLASSES; i++)
+		all += service_s[i];
+	fprintf(h->f, "<h2>What the head did %s</h2>\n",
+		seconds >= 3600 ? "in the last hour" :
+				  "since the mount, less than an hour ago");
+	if (all <= 0) {
+		fputs("<p>It rested.</p>\n", h->f);
+		return;
+	}
+	put_bar(h, service_s, all);
+	fputs("<table><tr><th></th><th>for</th><th class=n>time</th>"
+	      "<th class=n>share of what it did</th></tr>\n", h->f);
+	for (i = 0; i < SAMPLE_CLASSES; i++)
+		fprintf(h->f, "<tr><td style=\"background:%s\">&nbsp;</td>"
+			"<td>%s</td><td class=n>%.1f s</td><td class=n>"
+			"%.0f %%</td></tr>\n", colours[i], sample_names[i],
+			service_s[i], 100 * service_s[i] / all);
+	fputs("</table>\n", h->f);
 }
 
 static void put_requests(const struct html *h)
@@ -195,17 +172,15 @@ static void put_requests(const struct html *h)
 		fputs("<p>Nothing has been asked of the disk yet.</p>\n", h->f);
 		return;
 	}
-	put_bar(h, all);
-	fputs("<table><tr><th></th><th>for</th><th class=n>requests</th>"
+	fputs("<table><tr><th>for</th><th class=n>requests</th>"
 	      "<th class=n>data</th><th class=n>time with the disk</th>"
 	      "<th class=n>wait each</th></tr>\n", h->f);
 	for (i = 0; i < SAMPLE_CLASSES; i++) {
 		const struct class_sample *c = &h->now.class[i];
 
-		fprintf(h->f, "<tr><td style=\"background:%s\">&nbsp;</td>"
-			"<td>%s</td><td class=n>%.0f</td><td class=n>%s</td>"
-			"<td class=n>%.1f s (%.0f %%)</td><td class=n>%.2f ms"
-			"</td></tr>\n", colours[i], sample_names[i],
+		fprintf(h->f, "<tr><td>%s</td><td class=n>%.0f</td>"
+			"<td class=n>%s</td><td class=n>%.1f s (%.0f %%)</td>"
+			"<td class=n>%.2f ms</td></tr>\n", sample_names[i],
 			c->requests, size_text(c->bytes).s, c->service_s,
 			100 * c->service_s / all, c->requests ?
 			1e3 * c->wait_s / c->requests : 0);
@@ -337,11 +312,11 @@ static int put_page(struct html *h)
 	fputs(head, h->f);
 	fprintf(h->f, "<h1>traxfs, %s</h1>\n<div class=row>", date);
 	put_facts(h);
-	if (h->now.heat)
-		put_platter(h);
+	platter_svg(h->f, h->now.platter, h->now.heat);
 	fputs("</div>\n", h->f);
 	put_health(h);
 	put_advice(h);
+	put_past_hour(h);
 	put_requests(h);
 	if (h->now.heat) {
 		fputs("<h2>The last accesses</h2>\n", h->f);

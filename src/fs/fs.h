@@ -304,6 +304,12 @@ void fs_get_recovery(const struct fs *fs, struct fs_recovery *out);
  * memory.  See traxctl(8). */
 char *fs_stats_json(struct fs *fs);
 char *fs_model_json(struct fs *fs);
+/* What lies where: "sectors" of the disk, and "parts" of it, equally large, in
+ * the order of sectors, each an array: which shares of it are free, the log's,
+ * copies (0 to 1); the sectors of the track in its middle; whether that track
+ * is known.  What is left over has files and the tree.  What is free is said by
+ * the gigabyte where no more is in memory. */
+char *fs_platter_json(struct fs *fs);
 
 struct geom;
 /* What the file system believes of the disk's tracks; never NULL. */

@@ -52,7 +52,8 @@ static json_t *stats_queue(const struct fs *fs)
 		[QUEUE_IDLE] = "idle",
 	};
 	const struct queue_stats *stats = queue_stats(fs->queue);
-	json_t *object = json_object();
+	json_t *object = json_object(), *hour = json_object();
+	uint64_t past[QUEUE_CLASSES], ns;
 	int i;
 
 	for (i = 0; i < QUEUE_CLASSES; i++)
@@ -73,6 +74,11 @@ static json_t *stats_queue(const struct fs *fs)
 	stats_set(object, "idle_steps", stats->idle_steps);
 	stats_set(object, "flushes", stats->flushes);
 	stats_set(object, "flushes_saved", stats->flushes_saved);
+	ns = queue_past_hour(fs->queue, past);
+	stats_set(hour, "seconds", ns / 1000000000u);
+	for (i = 0; i < QUEUE_CLASSES; i++)
+		stats_set(hour, names[i], past[i]);
+	json_object_set_new(object, "past_hour_ns", hour);
 	return object;
 }
 

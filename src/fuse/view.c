@@ -54,6 +54,11 @@ static char *text_stats(struct request *req)
 	return fs_stats_json(req->session->fs);
 }
 
+static char *text_platter(struct request *req)
+{
+	return fs_platter_json(req->session->fs);
+}
+
 /* The serial number identifies the machine: it is not for everybody. */
 static char *without_serial(char *text)
 {
@@ -117,6 +122,7 @@ static const struct view_row {
 	{ .name = "tracks", .pieces = true, .style = EXTENT_VIEW_TEXT },
 	{ .name = "stats", .root = text_stats },
 	{ .name = "model", .root = text_model },
+	{ .name = "platter", .root = text_platter },
 	{ .name = "errors", .text = FS_ERRORS, .admin = true },
 	{ .name = "replicas", .text = FS_COPIES, .any = true },
 	{ .name = "heat", .text = FS_HEAT, .admin = true },

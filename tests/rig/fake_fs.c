@@ -648,6 +648,13 @@ char *fs_model_json(struct fs *fs)
 		      "{\"serial\":\"12345\", \"firmware\":\"A1\"}}");
 }
 
+char *fs_platter_json(struct fs *fs)
+{
+	(void)fs;
+	return strdup("{\"tracks\":512, \"profile\":"
+		      "{\"serial\":\"12345\", \"firmware\":\"A1\"}}");
+}
+
 const struct geom *fs_geom(const struct fs *fs)
 {
 	return fs->geom;
