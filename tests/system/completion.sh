@@ -15,6 +15,29 @@ complete_word() {
 	printf '%s\n' "${COMPREPLY[@]}"
 }
 
+# The same by zsh, with stand-ins for the functions of its completion system:
+# they print what they are given.  Prints the last word where there is no zsh.
+complete_by_zsh() {
+	command -v zsh >/dev/null || {
+		printf '%s\n' "${@: -1}"
+		return
+	}
+	# shellcheck disable=SC2016
+	zsh -fc 'file=$1
+		shift
+		compadd() { print -rl -- ${(P)2} }
+		_call_program() { shift; "$@" }
+		_values() { shift 3; print -rl -- $@ }
+		_files() { print files }
+		_traxfs() { source $file }
+		complete() {
+			local -a words=("$@")
+			local CURRENT=$# PREFIX=$words[-1] service=$1
+			_traxfs
+		}
+		complete "$@"' zsh "$top_srcdir/etc/_traxfs" "$@"
+}
+
 . "$top_srcdir/etc/traxfs.bash"
 for program in traxfs mkfs.traxfs chkfs.traxfs traxctl traxdisk traxtract \
 	traxbench; do
@@ -25,6 +48,10 @@ for program in traxfs mkfs.traxfs chkfs.traxfs traxctl traxdisk traxtract \
 	do
 		complete_word $program "$option" | grep -qx -- "$option" ||
 			fail "$program $option"
+	done
+	for option in $("$program" --usage | grep -oE -- '--[a-z-]+'); do
+		complete_by_zsh $program "$option" | grep -qx -- "$option" ||
+			fail "zsh: $program $option"
 	done
 	command -v fish >/dev/null || continue
 	# shellcheck disable=SC2016
@@ -38,6 +65,14 @@ done
 for command in status top report label uuid grow scrub metrics errors sync; do
 	complete_word traxctl $command | grep -qx $command ||
 		fail "traxctl $command"
+done
+for command in report order replicate; do
+	complete_by_zsh traxctl $command | grep -qx $command ||
+		fail "zsh: traxctl $command"
+done
+for option in commit= noatime remount; do
+	complete_by_zsh traxfs -o $option | grep -qx -- $option ||
+		fail "zsh: -o $option"
 done
 [ "$(complete_word traxctl scrub --w)" = --wait ] || fail "scrub --wait"
 [ -z "$(complete_word traxctl label --w)" ] || fail "label --wait"
