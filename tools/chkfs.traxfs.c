@@ -40,7 +40,7 @@ struct arguments {
 	const char *scratch;
 	enum mode mode;
 	bool mode_given;
-	bool data, json, verbose, force;
+	bool data, json, verbose, force, quiet;
 };
 
 /* Numbers of problems of one row. */
@@ -74,6 +74,7 @@ static const struct argp_option options[] = {
 	{ "force", 'f', NULL, 0, "With -p: look at it anyway", 0 },
 	{ "data", KEY_DATA, NULL, 0, "Read all files and compare them with "
 				     "their checksums", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but problems and errors", 0 },
 	{ "json", KEY_JSON, NULL, 0, "Report in JSON", 0 },
 	{ "verbose", 'v', NULL, 0, "Every problem, and notes", 0 },
 	{ "scratch", KEY_SCRATCH, "DIR", 0, "Keep what a repair collects in a "
@@ -107,6 +108,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		a->force = true;
+		return 0;
+	case 'q':
+		a->quiet = true;
 		return 0;
 	case 'v':
 		a->verbose = true;
@@ -446,7 +450,7 @@ static enum exit_code check(struct session *s, struct disk *disk)
 	progress_clear(&s->progress);
 	if (s->problems)
 		print_json(s, &result);
-	else if (!rc)
+	else if (!rc && (!a->quiet || result.found || result.left))
 		print_text(s, &result);
 	if (rc == -ECANCELED)
 		msg_error("%s: cancelled", a->device);
@@ -502,6 +506,10 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.quiet) {
+		msg_set_level(MSG_WARN);
+		progress_mute();
+	}
 	/* Without a terminal nobody can be asked. */
 	if (!a.mode_given && (a.json || !isatty(STDIN_FILENO)))
 		a.mode = MODE_NO;

@@ -42,6 +42,7 @@ struct arguments {
 	bool dry_run;
 	bool force;
 	bool json;
+	bool quiet;
 };
 
 const char *argp_program_version = "mkfs.traxfs " PACKAGE_VERSION;
@@ -63,6 +64,7 @@ static const struct argp_option options[] = {
 	{ "uuid", 'U', "UUID", 0, "Its UUID; default: random", 0 },
 	{ "dry-run", 'n', NULL, 0, "Only show what would be done", 0 },
 	{ "force", 'f', NULL, 0, "Overwrite what is there", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0 },
 	{ "json", KEY_JSON, NULL, 0, "Report in JSON", 0 },
 	{ 0 },
 };
@@ -121,6 +123,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'f':
 		a->force = true;
 		return 0;
+	case 'q':
+		a->quiet = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (a->device)
 			return ARGP_ERR_UNKNOWN;
@@ -132,6 +137,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (a->profile && a->tracks)
 			argp_error(state, "--profile and --tracks exclude "
 					  "each other");
+		if (a->quiet && (a->json || a->dry_run))
+			argp_error(state, "-q leaves nothing of --json and "
+					  "--dry-run");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -416,7 +424,7 @@ static int make(const struct arguments *a, struct disk *disk,
 			  strerror(-rc));
 	if (!rc && !a->dry_run)
 		rc = mkfs_write(env_real(), disk, &o, plan);
-	if (!rc) {
+	if (!rc && !a->quiet) {
 		make_report(a, plan, geom, &report);
 		rc = a->json ? print_json(&report) : print_table(&report);
 	}
@@ -457,5 +465,9 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.quiet) {
+		msg_set_level(MSG_WARN);
+		progress_mute();
+	}
 	return run(&a);
 }

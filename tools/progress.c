@@ -14,6 +14,13 @@
 /* Less says nothing of what is left. */
 #define PART_LEAST 0.01
 
+static bool mute;
+
+void progress_mute(void)
+{
+	mute = true;
+}
+
 void progress_begin(struct progress *p, const char *what)
 {
 	*p = (struct progress){
@@ -35,7 +42,8 @@ void progress_say(struct progress *p, double part, const char *more)
 {
 	uint64_t now_ns = env_now_ns(env_real());
 
-	if (now_ns - p->said_ns < (p->terminal ? TERMINAL_NS : LINES_NS))
+	if (mute ||
+	    now_ns - p->said_ns < (p->terminal ? TERMINAL_NS : LINES_NS))
 		return;
 	p->said_ns = now_ns;
 	p->shown = p->terminal;

@@ -16,6 +16,8 @@ struct progress {
 	bool shown;		/* a line is on the terminal */
 };
 
+/* From now on nothing is said of how far something is. */
+void progress_mute(void);
 /* `what` is not copied. */
 void progress_begin(struct progress *progress, const char *what);
 /* `part` of it is over, 0 to 1; below 0: that is not known.  `more` is written

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/progress.h"
 #include "tools/traxctl.h"
 
 #define MANY 0xffffu		/* operands */
@@ -51,12 +52,12 @@ static const struct command commands[] = {
 	  run_tracks, NULL },
 	{ "replicas", "PATH", "copies of a file; counts, on the mount point",
 	  "jds", 1, 1, run_replicas, NULL },
-	{ "replicate", "PATH...", "copies files to near --near or --at", "na",
+	{ "replicate", "PATH...", "copies files to near --near or --at", "naq",
 	  1, MANY, run_replicate, "Without --near and --at: to where the disk "
 	  "is used most." },
 	{ "heat", "MOUNTPOINT", "where the disk was used; --svg draws it",
 	  "jS", 1, 1, run_heat, NULL },
-	{ "scrub", "ACTION DIR", "status, start, pause or resume", "jw", 2, 2,
+	{ "scrub", "ACTION DIR", "status, start, pause or resume", "jwq", 2, 2,
 	  run_scrub, "Reads and verifies all of the disk in the background. "
 	  "With --wait \"start\" returns when the pass is over: 1 if damage "
 	  "was met." },
@@ -64,7 +65,7 @@ static const struct command commands[] = {
 	  "resume, limit", "j", 1, 3, run_tasks,
 	  "Actions: pause TASK, resume TASK, limit PERCENT." },
 	{ "order", "ACTION PATH...", "now: brings files together; status, "
-	  "pause, resume", "jw", 2, MANY, run_order,
+	  "pause, resume", "jwq", 2, MANY, run_order,
 	  "What lies in pieces, and small files of one track together, in the "
 	  "background.  With --wait \"now\" returns when all is done." },
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
@@ -74,7 +75,7 @@ static const struct command commands[] = {
 	{ "uuid", "[NEW] PATH", "its UUID, or a new one, or \"random\"", "",
 	  1, 2, run_uuid, NULL },
 	{ "grow", "PATH", "makes the file system of a mount point or device as "
-	  "large as the device", "j", 1, 1, run_grow,
+	  "large as the device", "jq", 1, 1, run_grow,
 	  "Once the device has become larger.  Nothing makes it smaller." },
 	{ "errors", "MOUNTPOINT", "damage that was met", "j", 1, 1,
 	  run_errors, NULL },
@@ -95,6 +96,7 @@ static const struct argp_option options[] = {
 	{ "wait", 'w', NULL, 0, "scrub start, order now: until it is over", 0 },
 	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
 	{ "output", 'o', "FILE", 0, "report: write it there", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ "help", HELP_KEY, NULL, 0, "Print this, or what a command takes",
 	  -1 },
 	{ "usage", USAGE_KEY, NULL, 0, "Print a short usage message", -1 },
@@ -331,6 +333,11 @@ int main(int argc, char **argv)
 		return EXIT_FAILED;
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &a);
+	if (a.given & option_bit('q')) {
+		progress_mute();
+		if (!freopen("/dev/null", "w", stdout))
+			return EXIT_FAILED;
+	}
 	code = a.command->run(&a);
 	free(a.paths);
 	return code;

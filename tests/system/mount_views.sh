@@ -48,6 +48,17 @@ if command -v chromium >/dev/null; then
 else
 	echo "SKIPPED: the report in a browser (there is no chromium)"
 fi
+# -q: nothing is said of what goes well.
+quiet() {
+	said=$("$@" 2>&1) || fail "$*: $said"
+	[ -z "$said" ] || fail "$* says: $said"
+}
+quiet "$tools/traxctl" replicate -q "$mnt/tools"
+quiet "$tools/traxctl" scrub -q --wait start "$mnt"
 umount "$mnt" || fail umount
 check "$image"
+quiet "$tools/chkfs.traxfs" -q --data "$image"
+quiet "$tools/mkfs.traxfs" -q -f "$image"
+"$tools/mkfs.traxfs" -q "$image" 2>"$work/said" && fail "mkfs over mkfs"
+grep -q traxfs "$work/said" || fail "-q hides a refusal"
 echo "all good"
