@@ -68,7 +68,8 @@ static void chunk_drop(struct chunk *chunk)
 	hashmap_del(file->chunks, chunk->index);
 	list_del(&chunk->lru);
 	chunk->file = NULL;
-	list_add(&files->chunk_free, &chunk->lru);
+	/* The next one to be used: its memory has been touched. */
+	list_add_front(&files->chunk_free, &chunk->lru);
 	file_unused(file);
 }
 

@@ -32,6 +32,7 @@
 
 #define WB_BLOCKS 1024u	/* blocks of one write-back, at most */
 #define WB_SEGMENTS 16		/* places of one write-back, at most */
+#define SMALL_WB_SEGMENTS 4	/* ... and of one of a small file */
 #define SMALL_WB_BLOCKS (SMALL_FILE_BYTES / BLOCK_BYTES)
 #define SMALL_WBS 1024u	/* write-backs of small files: they fill some tracks */
 #define SMALL_WB_SHARE 8u	/* at least this many dirty blocks for each of
@@ -373,6 +374,7 @@ struct files {
 	struct writeback *writebacks;
 	void **wb_data;		/* data of all write-backs */
 	struct iovec *wb_iov;
+	struct writeback_segment *wb_segment;
 	struct list wb_free[2];	/* free write-backs: of large files and
 				 * destages, of small files */
 	struct list data_wbs, destages;	/* write-backs under way */

@@ -169,6 +169,7 @@ void files_free(struct fs *fs)
 	free(files->block_store);
 	free(files->chunk_store);
 	free(files->writebacks);
+	free(files->wb_segment);
 	free(files->wb_data);
 	free(files->wb_iov);
 	prefixes_free(files->prefixes);

@@ -7,6 +7,7 @@
 #include "fs/data/prealloc.h"
 #include "fs/data/writeback.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -209,6 +210,7 @@ bool prealloc_use(struct writeback *wb)
 	list_add(&wb->files->preallocs, &pre->link);
 	wb->want = (unsigned)((end - off) / BLOCK_SECTORS);
 	for (wb->segments = 0; off < end; off += n) {
+		assert(wb->segments < writeback_segments(wb));
 		segment = &wb->segment[wb->segments++];
 		piece = prealloc_at(pre, off, &sector, &n);
 		n = n < end - off ? n : end - off;

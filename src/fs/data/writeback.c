@@ -57,12 +57,19 @@
 #include "fs/data/prealloc.h"
 
 /* A segment may begin and end inside a block. */
-#define IOVS(blocks) ((blocks) + 2 * WB_SEGMENTS)
+#define IOVS(blocks, segments) ((blocks) + 2 * (segments))
+#define LARGE_IOVS IOVS(WB_BLOCKS, WB_SEGMENTS)
+#define SMALL_IOVS IOVS(SMALL_WB_BLOCKS, SMALL_WB_SEGMENTS)
+
+unsigned writeback_most(const struct writeback *wb)
+{
+	return wb->small ? SMALL_WB_BLOCKS : WB_BLOCKS;
+}
 
 int writebacks_new(struct files *files)
 {
-	size_t small = pool_count(files->dirty_pool) / SMALL_WB_SHARE;
-	size_t most, i;
+	size_t small = pool_count(files->dirty_pool) / SMALL_WB_SHARE, i;
+	struct writeback_segment *segment;
 	struct writeback *wb;
 	struct iovec *iov;
 	void **data;
@@ -70,31 +77,30 @@ int writebacks_new(struct files *files)
 	small = small < SMALL_WBS ? small : SMALL_WBS;
 	files->writebacks =
 		calloc(LARGE_WBS + small, sizeof(*files->writebacks));
+	segment = calloc(LARGE_WBS * WB_SEGMENTS + small * SMALL_WB_SEGMENTS,
+			 sizeof(*segment));
 	data = calloc(LARGE_WBS * WB_BLOCKS + small * SMALL_WB_BLOCKS,
 		      sizeof(*data));
-	iov = calloc(LARGE_WBS * IOVS(WB_BLOCKS) +
-		     small * IOVS(SMALL_WB_BLOCKS), sizeof(*iov));
+	iov = calloc(LARGE_WBS * LARGE_IOVS + small * SMALL_IOVS,
+		     sizeof(*iov));
 	files->small_wbs = (unsigned)small;
+	files->wb_segment = segment;
 	files->wb_data = data;
 	files->wb_iov = iov;
-	if (!files->writebacks || !data || !iov)
+	if (!files->writebacks || !segment || !data || !iov)
 		return -ENOMEM;
 	for (i = 0; i < LARGE_WBS + small; i++) {
 		wb = &files->writebacks[i];
 		wb->small = i >= LARGE_WBS;
+		wb->segment = segment;
 		wb->data = data;
 		wb->iov = iov;
-		most = wb->small ? SMALL_WB_BLOCKS : WB_BLOCKS;
-		data += most;
-		iov += IOVS(most);
+		segment += writeback_segments(wb);
+		data += writeback_most(wb);
+		iov += wb->small ? SMALL_IOVS : LARGE_IOVS;
 		list_add(&files->wb_free[wb->small], &wb->link);
 	}
 	return 0;
-}
-
-unsigned writeback_most(const struct writeback *wb)
-{
-	return wb->small ? SMALL_WB_BLOCKS : WB_BLOCKS;
 }
 
 /* ---- Life of a write-back ---- */
@@ -309,7 +315,7 @@ int writeback_add_segment(struct writeback *wb, uint64_t sector, uint64_t n,
 			return 0;
 		}
 	}
-	if (wb->segments == WB_SEGMENTS)
+	if (wb->segments == writeback_segments(wb))
 		return -E2BIG;
 	last = &wb->segment[wb->segments++];
 	last->sector = sector;

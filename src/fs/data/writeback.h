@@ -71,10 +71,17 @@ struct writeback {
 	void (*written)(struct writeback *wb, int rc);
 	struct log_pin *pin;
 	struct fs_txn *txn;
-	struct writeback_segment segment[WB_SEGMENTS];
+	struct writeback_segment *segment;	/* writeback_segments() of them
+						   at most */
 	void **data;		/* content of each block */
 	struct iovec *iov;
 };
+
+/* Segments that a write-back has room for. */
+static inline unsigned writeback_segments(const struct writeback *wb)
+{
+	return wb->small ? SMALL_WB_SEGMENTS : WB_SEGMENTS;
+}
 
 struct writeback *writeback_new(struct file *file, enum writeback_kind kind,
 				uint64_t first);

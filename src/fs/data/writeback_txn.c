@@ -351,7 +351,8 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 		return rc;
 	for (;;) {
 		want.sectors = (uint64_t)wb->want * BLOCK_SECTORS;
-		rc = alloc_take(fs->alloc, &want, pieces, WB_SEGMENTS, &group);
+		rc = alloc_take(fs->alloc, &want, pieces,
+				(int)writeback_segments(wb), &group);
 		if (rc == -EAGAIN)
 			return fs_txn_wait_group(txn, group);
 		if (rc == -ENOSPC && prealloc_wait_room(txn) == FS_TXN_WAIT)
