@@ -183,17 +183,35 @@ static void commit_end(struct fs_txn *txn, int rc, uint64_t seq)
 	writeback_end(wb);
 }
 
-static const struct fs_txn_type commit_type = {
-	.name = "map data",
-	.bounds = { .nodes = 60,
-		    .log_bytes = BMAP_LOG_BYTES + REPLICA_LOG_BYTES,
-		    .promised = true },
-	.paths = 14 + REPLICA_PATHS,
-	.changes = 10 + REPLICA_PATHS,
-	.stages = 60,
-	.run = commit_run,
-	.end = commit_end,
-};
+#define COMMIT_TYPE(text, frees_log)                                      \
+	{                                                                 \
+		.name = text,                                             \
+		.bounds = { .nodes = 60,                                  \
+			    .log_bytes = BMAP_LOG_BYTES + REPLICA_LOG_BYTES, \
+			    .promised = true, .urgent = frees_log },      \
+		.paths = 14 + REPLICA_PATHS,                              \
+		.changes = 10 + REPLICA_PATHS,                            \
+		.stages = 60,                                             \
+		.run = commit_run,                                        \
+		.end = commit_end,                                        \
+	}
+
+/* What the log has of blocks that a write-back has claimed can't be destaged:
+ * if they fill the log, only this transaction makes room in it. */
+static const struct fs_txn_type commit_type = COMMIT_TYPE("map data", false),
+				commit_pinned_type =
+					COMMIT_TYPE("map logged data", true);
+
+/* Does the log have any of the write-back's first n blocks? */
+static bool writeback_has_pin(const struct writeback *wb, unsigned n)
+{
+	const struct block *block = block_find(wb->file, wb->first);
+
+	for (; n; n--, block = block->next)
+		if (block->pin)
+			return true;
+	return false;
+}
 
 static void direct_written(struct writeback *wb, int rc)
 {
@@ -208,7 +226,9 @@ static void direct_written(struct writeback *wb, int rc)
 			block->bad_place = true;
 		}
 	if (!rc)
-		rc = fs_txn_start(fs, &commit_type, NULL, wb);
+		rc = fs_txn_start(fs, writeback_has_pin(wb, wb->n) ?
+				  &commit_pinned_type : &commit_type,
+				  NULL, wb);
 	if (rc)
 		writeback_failed(wb, rc);
 }
