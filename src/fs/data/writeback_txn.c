@@ -408,22 +408,53 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 	return 0;
 }
 
-/* Is it better to write these blocks to a new place than to their own?  Only
- * when that takes nothing that is promised to others. */
-static bool writeback_replaces(const struct writeback *wb, unsigned n)
+/* Is there room for a new place of n blocks that have one, which was promised
+ * to nobody? */
+static bool writeback_has_room(const struct writeback *wb, unsigned n)
 {
-	struct fs *fs = wb->files->fs;
-	struct space *space = tree_space(fs->tree);
+	struct space *space = tree_space(wb->files->fs->tree);
 	uint64_t sectors = (uint64_t)n * BLOCK_SECTORS;
-	struct block *block = block_find(wb->file, wb->first);
 
-	if (!block->bad_place &&
-	    sectors * 2 < alloc_track_sectors(fs->alloc, wb->file->goal))
-		return false;
 	if (space_reserve(space, sectors))
 		return false;
 	space_release(space, sectors);
 	return true;
+}
+
+/* Is it better to write these blocks to a new place than to their own? */
+static bool writeback_replaces(const struct writeback *wb, unsigned n)
+{
+	uint64_t sectors = (uint64_t)n * BLOCK_SECTORS;
+	struct block *block = block_find(wb->file, wb->first);
+
+	if (!block->bad_place &&
+	    sectors * 2 < alloc_track_sectors(wb->files->fs->alloc,
+					      wb->file->goal))
+		return false;
+	return writeback_has_room(wb, n);
+}
+
+/*
+ * A small file that was appended to: the block that it ended in goes with the
+ * new ones, whose place is chosen now.  In its own place it would cost a log
+ * record and a seek.  Not if the log has it: while it waits for room in the log
+ * to be mapped, it could not be destaged, which makes that room.  1 if so, 0 or
+ * an error.
+ */
+static int writeback_joins(struct fs_txn *txn, const struct writeback *wb,
+			   unsigned mapped, unsigned n)
+{
+	uint64_t end = (wb->first + mapped) * BLOCK_SECTORS;
+	struct extent extent;
+	int rc;
+
+	if (mapped >= n || !wb->small || wb->file->sync ||
+	    writeback_has_pin(wb, mapped))
+		return 0;
+	rc = bmap_extent(txn, wb->file->ino, end, &extent);
+	if (rc != -ENOENT)
+		return rc;
+	return writeback_has_room(wb, mapped);
 }
 
 static int prepare_run(struct fs_txn *txn)
@@ -431,8 +462,9 @@ static int prepare_run(struct fs_txn *txn)
 	struct writeback *wb = txn->state;
 	struct inode_item item;
 	enum mapping mapping = UNMAPPED;
-	unsigned n =
+	unsigned all =
 		writeback_collect_most(wb, wb->n ? wb->n : writeback_most(wb));
+	unsigned n = all;
 	uint64_t after;
 	int rc, err;
 
@@ -444,6 +476,15 @@ static int prepare_run(struct fs_txn *txn)
 		return rc && rc != -EAGAIN ? rc : err ? err : rc;
 	file_set_parent(wb->file, le64_get(item.parent));
 	wb->file->goal = addr_sector(le64_get(item.goal));
+	if (mapping == WRITTEN) {
+		rc = writeback_joins(txn, wb, n, all);
+		if (rc < 0)
+			return rc;
+		if (rc) {
+			n = all;
+			mapping = UNMAPPED;
+		}
+	}
 	wb->kind = mapping == UNWRITTEN ? WB_IN_PLACE : WB_DIRECT;
 	if (mapping == UNWRITTEN &&
 	    block_find(wb->file, wb->first)->bad_place)

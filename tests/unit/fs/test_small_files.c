@@ -305,6 +305,41 @@ START_TEST(test_metadata)
 }
 END_TEST
 
+/* The block in which a file ended is written with what is appended, in one
+ * access, instead of to the log and then to its old place. */
+START_TEST(an_append_takes_the_last_block_along)
+{
+	struct scene *w = scene_open();
+	struct files *files = w->rig.fs->files;
+	struct fs_extent extent[4];
+	const uint64_t half = FILE_BYTES - BLOCK_BYTES / 2;
+	struct fs_op list = { .type = FS_EXTENTS, .buffer = extent, .size = 4 };
+	struct fs_op begin = { .type = FS_WRITE, .data = w->data,
+			       .size = half };
+	uint64_t bytes, ino;
+
+	ck_assert_int_eq(rig_mknod(&w->rig, w->dir[0], "file", S_IFREG | 0644,
+				   &ino), 0);
+	list.ino = begin.ino = ino;
+	ck_assert_int_eq(rig_do(&w->rig, &begin), 0);
+	pass(w, 60 * SECOND_NS);
+	bytes = files->written_bytes;
+	put(w, ino, half);
+	pass(w, 60 * SECOND_NS);
+	ck_assert_uint_eq(files->dirty_count + files->pinned_count, 0);
+	ck_assert_uint_eq(files->written_bytes - bytes, 3 * BLOCK_BYTES);
+	ck_assert_int_eq(rig_do(&w->rig, &list), 0);
+	ck_assert_uint_eq(list.result, 2);
+	ck_assert_uint_eq(extent[1].offset, BLOCK_BYTES);
+	rig_crash(&w->rig);
+	ck_assert_int_eq(rig_do(&w->rig, &list), 0);
+	ck_assert_uint_eq(list.result, 2);
+	check_content(w, ino, half);
+	ck_assert_int_eq(rig_forget(&w->rig, ino, 1), 0);
+	scene_close(w);
+}
+END_TEST
+
 /* What belongs together is found without a look at all that is dirty: a sync of
  * many directories took a time that grew with the square of their number. */
 START_TEST(test_lone_files)
@@ -340,6 +375,7 @@ int main(void)
 	tcase_add_test(tc, test_deleted_soon);
 	tcase_add_test(tc, test_kept);
 	tcase_add_test(tc, test_lone_files);
+	tcase_add_test(tc, an_append_takes_the_last_block_along);
 	tcase_add_loop_test(tc, test_metadata, 0,
 			    sizeof(metadata) / sizeof(*metadata));
 	tcase_set_timeout(tc, 60);
