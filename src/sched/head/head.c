@@ -365,20 +365,14 @@ void head_expect(const struct head *head, struct head_access *access,
 			place.cylinder, place.surface, access->write);
 }
 
-/* May the drive have read this ahead into its cache? */
-static bool head_may_have(struct head *head, const struct head_access *access)
+bool head_may_have(const struct head *head, uint64_t lbn)
 {
-	bool may = false;
 	unsigned i;
 
-	if (access->write)
-		return false;
 	for (i = 0; i < READS_KEPT; i++)
-		may |= access->lbn - head->read_ends[i] <=
-		       head->read_ahead_sectors;
-	head->read_ends[head->reads++ % READS_KEPT] =
-		access->lbn + access->sectors;
-	return may;
+		if (lbn - head->read_ends[i] <= head->read_ahead_sectors)
+			return true;
+	return false;
 }
 
 void head_begin_at(struct head *head, struct head_access *access,
@@ -391,7 +385,10 @@ void head_begin_at(struct head *head, struct head_access *access,
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
 		access->lbn - head->last_end <= head->read_ahead_sectors;
-	access->follows = head_may_have(head, access);
+	access->follows = !access->write && head_may_have(head, access->lbn);
+	if (!access->write)
+		head->read_ends[head->reads++ % READS_KEPT] =
+			access->lbn + access->sectors;
 	access->unsure = head->unsure && !access->streams;
 	head->unsure = access->streams;
 	head->accesses++;

@@ -143,6 +143,9 @@ bool head_is_known(const struct head *head);
 const struct geom *head_geom(const struct head *head);
 /* Sectors that the drive reads behind a read by itself. */
 uint32_t head_read_ahead(const struct head *head);
+/* May the drive have read this sector ahead into its cache, behind one of the
+ * last reads? */
+bool head_may_have(const struct head *head, uint64_t lbn);
 
 /* What is believed now, behind all that has begun and not ended. */
 void head_get_state(const struct head *head, struct head_state *head_state);

@@ -492,6 +492,12 @@ static struct access *fill_gap(struct queue *queue)
 	    !head_state_of(queue, &head_state) ||
 	    !(next.write ? head_state.writes : head_state.reads))
 		return NULL;
+	/* The drive goes on reading behind a stream by itself: there is no gap
+	 * before what follows, but there would be one behind it. */
+	if (!next.write && head_may_have(queue->head, next.lbn)) {
+		queue->gaps = QUEUE_GAP;
+		return NULL;
+	}
 	req = queue->filler->gap(queue->filler_arg, &head_state, &next,
 				 !parked->is_piece);
 	if (!req || !enter_directly(queue, req)) {
