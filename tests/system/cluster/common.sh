@@ -1,5 +1,5 @@
 # common.sh - for the scripts beside it, which run an engine on bricks of traxfs;
-# read by them.  Everything runs in namespaces of its own: processes end with the
+# read by them.  CLUSTER_FS=ext4: on bricks of ext4, to compare.  Everything runs in namespaces of its own: processes end with the
 # script whatever happens, addresses are on its own loopback, and mounts of others
 # are left in their place.  Bounded in time.
 
@@ -48,6 +48,7 @@ wait_for() {
 new_brick() {
 	mkdir -p "$work/b$1"
 	truncate -s "$2" "$work/image$1"
+	[ "${CLUSTER_FS:-}" != ext4 ] || { mkfs.ext4 -q "$work/image$1"; return; }
 	"$tools/mkfs.traxfs" --measure 0 "$work/image$1" >/dev/null ||
 		fail "mkfs of brick $1"
 }
@@ -56,6 +57,10 @@ new_brick() {
 mount_brick() {
 	n=$1
 	shift
+	[ "${CLUSTER_FS:-}" != ext4 ] || {
+		mount -o loop "$work/image$n" "$work/b$n"
+		return
+	}
 	# shellcheck disable=SC2086
 	"$tools/traxfs" $* "$work/image$n" "$work/b$n" || fail "mount brick $n"
 }
