@@ -30,6 +30,8 @@ const struct sched_experiment sched_table[] = {
 	{ "mix", "eight kinds of load beside each other", sched_mix },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },
+	{ "segments", "segments of a log: what their size and place cost",
+	  sched_segments },
 	{ "decide", "how long a decision takes, in real time", sched_decide },
 	{ "range", "writes with no, track- and group-sized ranges, by depth",
 	  sched_range },

@@ -60,6 +60,7 @@ int sched_mix(const struct sched_options *options);
 int sched_reads(const struct sched_options *options);
 int sched_streams(const struct sched_options *options);
 int sched_deadlines(const struct sched_options *options);
+int sched_segments(const struct sched_options *options);
 int sched_tracks(const struct sched_options *options);
 int sched_decide(const struct sched_options *options);
 int sched_range(const struct sched_options *options);
