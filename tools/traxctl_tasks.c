@@ -21,8 +21,11 @@ static void print_row(json_t *row)
 		       size_text(all).s);
 	else
 		printf("%20s ", size_text(fact_number(row, "done_bytes")).s);
-	printf("%8.1f MB/s  %-14s %s\n", fact_number(row, "mb_per_s"),
+	printf("%8.1f MB/s  %-14s %6.0f %8.1f ms  %s\n",
+	       fact_number(row, "mb_per_s"),
 	       duration_text(fact_number(row, "eta_seconds")).s,
+	       fact_number(row, "delayed_requests"),
+	       fact_number(row, "delay_ms"),
 	       fact_number(row, "next_seconds") > 0 ?
 	       date_text(fact_number(row, "next_seconds")).s : "-");
 }
@@ -33,8 +36,8 @@ static void print_table(json_t *tasks)
 	size_t i;
 
 	fputs(mark("bold"), stdout);
-	printf("%-10s %-8s %-20s %13s  %-14s %s", "task", "state", "done",
-	       "rate", "left", "next");
+	printf("%-10s %-8s %-20s %13s  %-14s %-18s  %s", "task", "state",
+	       "done", "rate", "left", "delayed requests", "next");
 	puts(mark(""));
 	json_array_foreach(fact_at(tasks, "tasks"), i, row)
 		print_row(row);

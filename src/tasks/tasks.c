@@ -25,10 +25,13 @@ struct task_row {
 	uint64_t done_bytes, all_bytes;	/* 0: not known */
 	uint64_t run_ns, run_bytes;	/* which its rate comes from */
 	int64_t next_seconds;		/* since 1970; 0: not known */
+	const char *freeblock;		/* the name that the queue knows it by;
+					 * NULL: none */
 };
 
-static json_t *row_json(const struct task_row *row)
+static json_t *row_json(const struct tasks *tasks, const struct task_row *row)
 {
+	struct freeblock_delay delay = { 0, 0 };
 	double rate = row->run_ns ? (double)row->run_bytes * 1e9 /
 				    (double)row->run_ns : 0;
 	double left = row->all_bytes > row->done_bytes ?
@@ -36,7 +39,9 @@ static json_t *row_json(const struct task_row *row)
 	bool known = rate > 0 && row->all_bytes &&
 		     !strcmp(row->state, "running");
 
-	return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I}",
+	if (row->freeblock)
+		freeblock_get_delay(tasks->fs->queue, row->freeblock, &delay);
+	return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f}",
 		"name", row->name, "state", row->state,
 		"done_bytes", (json_int_t)row->done_bytes,
 		"all_bytes", (json_int_t)row->all_bytes,
@@ -45,10 +50,12 @@ static json_t *row_json(const struct task_row *row)
 		"mb_per_s", rate / 1e6,
 		"eta_seconds", known ? (json_int_t)(left / rate) :
 				       (json_int_t)-1,
-		"next_seconds", (json_int_t)row->next_seconds);
+		"next_seconds", (json_int_t)row->next_seconds,
+		"delayed_requests", (json_int_t)delay.requests,
+		"delay_ms", (double)delay.sum_ns / 1e6);
 }
 
-static json_t *scrub_row(struct scrub *scrub)
+static json_t *scrub_row(const struct tasks *tasks, struct scrub *scrub)
 {
 	static const char *const states[] = {
 		[SCRUB_WAITING] = "waiting", [SCRUB_RUNNING] = "running",
@@ -57,7 +64,7 @@ static json_t *scrub_row(struct scrub *scrub)
 	struct scrub_status s;
 
 	scrub_get_status(scrub, &s);
-	return row_json(&(struct task_row){
+	return row_json(tasks, &(struct task_row){
 		.name = "scrub",
 		.state = states[s.state],
 		.done_bytes = s.done_sectors * SECTOR_BYTES,
@@ -65,6 +72,7 @@ static json_t *scrub_row(struct scrub *scrub)
 		.run_ns = s.run_ns,
 		.run_bytes = s.run_sectors * SECTOR_BYTES,
 		.next_seconds = s.next_seconds,
+		.freeblock = "scrub",
 	});
 }
 
@@ -73,7 +81,8 @@ static void scan_name(uint64_t id, char *name, size_t bytes)
 	snprintf(name, bytes, SCAN_NAME, (unsigned long long)id);
 }
 
-static json_t *scan_row(struct file_scan *scan)
+static json_t *scan_row(const struct tasks *tasks,
+			 struct file_scan *scan)
 {
 	static const char *const states[] = {
 		[SCAN_RUNNING] = "running", [SCAN_PAUSED] = "paused",
@@ -85,19 +94,21 @@ static json_t *scan_row(struct file_scan *scan)
 
 	file_scan_get_status(scan, &s);
 	scan_name(s.id, name, sizeof(name));
-	return row_json(&(struct task_row){
+	return row_json(tasks, &(struct task_row){
 		.name = name,
 		.state = states[s.state],
 		.done_bytes = s.given_bytes,
 		.all_bytes = s.total_bytes,
 		.run_ns = s.run_ns,
 		.run_bytes = s.given_bytes,
+		.freeblock = "file scan",
 	});
 }
 
-static json_t *copies_row(const struct replicas *replicas)
+static json_t *copies_row(const struct tasks *tasks,
+			 const struct replicas *replicas)
 {
-	return row_json(&(struct task_row){
+	return row_json(tasks, &(struct task_row){
 		.name = "copies",
 		.state = replicas->paused_most ? "paused" :
 			 replicas->most ? "running" : "off",
@@ -105,31 +116,35 @@ static json_t *copies_row(const struct replicas *replicas)
 	});
 }
 
-static json_t *moves_row(const struct moves *moves)
+static json_t *moves_row(const struct tasks *tasks,
+			 const struct moves *moves)
 {
 	struct moves_status s;
 
 	moves_get_status(moves, &s);
-	return row_json(&(struct task_row){
+	return row_json(tasks, &(struct task_row){
 		.name = "cleaning",
 		.state = s.paused ? "paused" :
 			 s.under_way ? "running" : "waiting",
 		.done_bytes = s.sectors * SECTOR_BYTES,
 		.run_ns = s.run_ns,
 		.run_bytes = s.sectors * SECTOR_BYTES,
+		.freeblock = "moves",
 	});
 }
 
-static json_t *order_row(const struct moves *moves)
+static json_t *order_row(const struct tasks *tasks,
+			 const struct moves *moves)
 {
 	struct order_status s;
 
 	order_get_status(moves, &s);
-	return row_json(&(struct task_row){
+	return row_json(tasks, &(struct task_row){
 		.name = "order",
 		.state = s.paused ? "paused" :
 			 s.is_at_work || s.wanted ? "running" : "waiting",
 		.done_bytes = s.sectors * SECTOR_BYTES,
+		.freeblock = "moves",
 	});
 }
 
@@ -140,16 +155,17 @@ static json_t *rows_json(const struct tasks *tasks)
 	unsigned i;
 
 	if (tasks->scrub)
-		json_array_append_new(rows, scrub_row(tasks->scrub));
+		json_array_append_new(rows, scrub_row(tasks, tasks->scrub));
 	if (tasks->fs->replicas)
-		json_array_append_new(rows, copies_row(tasks->fs->replicas));
+		json_array_append_new(rows, copies_row(tasks,
+						       tasks->fs->replicas));
 	if (tasks->moves) {
-		json_array_append_new(rows, moves_row(tasks->moves));
-		json_array_append_new(rows, order_row(tasks->moves));
+		json_array_append_new(rows, moves_row(tasks, tasks->moves));
+		json_array_append_new(rows, order_row(tasks, tasks->moves));
 	}
 	for (i = 0; tasks->scans &&
 	     (scan = file_scan_at(tasks->scans, i)); i++)
-		json_array_append_new(rows, scan_row(scan));
+		json_array_append_new(rows, scan_row(tasks, scan));
 	return rows;
 }
 

@@ -766,3 +766,15 @@ void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,
 		out->p99_delay_ns = delay_p99_ns(fb);
 	}
 }
+
+void freeblock_get_delay(struct queue *queue, const char *name,
+			 struct freeblock_delay *out)
+{
+	const struct freeblock *fb = freeblock_of(queue);
+	unsigned i;
+
+	*out = (struct freeblock_delay){ 0, 0 };
+	for (i = 0; fb && i < GAP_FILL_TASKS && fb->delay[i].task; i++)
+		if (!strcmp(fb->delay[i].task, name))
+			*out = fb->delay[i].is;
+}

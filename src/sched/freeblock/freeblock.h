@@ -123,4 +123,12 @@ struct freeblock_stats {
 void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,
 			 struct freeblock_stats *out);
 
+/* What all tasks of a name, also those that are closed, have delayed. */
+struct freeblock_delay {
+	uint64_t requests;	/* of the foreground */
+	uint64_t sum_ns;
+};
+void freeblock_get_delay(struct queue *queue, const char *name,
+			 struct freeblock_delay *out);
+
 #endif

@@ -12,6 +12,7 @@
  * reads ahead streams.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "sched/freeblock/gap_fill.h"
 
@@ -124,6 +125,7 @@ static void plan_search(struct freeblock *fb,
 		if (worth > best) {
 			best = worth;
 			fb->plan = plan;
+			fb->plan_task = task->options.name;
 		}
 	}
 	fb->piece = 0;
@@ -140,13 +142,14 @@ static void plan_make(struct freeblock *fb, const struct head_state *head_state,
 	plan_check_delay(fb, head_state);
 }
 
-static void plan_used(struct freeblock *fb)
+static void plan_used(struct freeblock *fb, const char *task)
 {
 	struct delay_check *watch = &fb->delay_check[(fb->delay_checks - 1) %
 						     GAP_FILL_DELAY_CHECKS];
 
 	fb->stats.gaps_used += !watch->used;
 	watch->used = true;
+	watch->task = task;
 }
 
 /* ---- gaps: reads ---- */
@@ -227,7 +230,7 @@ static struct queue_request *piece_read(struct freeblock *fb,
 							   piece->sectors);
 	fb->stats.passed_ns += sector_ns * sectors;
 	freeblock_take(fb, piece->sector, sectors);
-	plan_used(fb);
+	plan_used(fb, fb->plan_task);
 	return &free_read->req;
 }
 
@@ -320,7 +323,7 @@ static struct queue_request *fill_gap_write(struct freeblock *fb,
 			continue;
 		req = task_write(of_link(pos), head_state);
 		if (req) {
-			plan_used(fb);
+			plan_used(fb, of_link(pos)->options.name);
 			return req;
 		}
 	}
@@ -464,6 +467,7 @@ struct queue_request *gap_fill_idle(void *arg,
 		return NULL;
 	fb->idle_begin_ns = now_ns;
 	fb->idle_end_ns = UINT64_MAX;
+	fb->idle_task = task->options.name;
 	req = idle_write(task, head_state);
 	if (req) {
 		idle_charge(fb, task, req->disk.sectors);
@@ -550,9 +554,29 @@ void gap_fill_promoted(struct freeblock_task *task)
 
 /* ---- what the foreground does ---- */
 
-static void delay_count(struct freeblock *fb, uint64_t delay_ns)
+static struct freeblock_delay *delay_of(struct freeblock *fb, const char *task)
 {
+	unsigned i;
+
+	for (i = 0; i < GAP_FILL_TASKS; i++) {
+		if (!fb->delay[i].task)
+			fb->delay[i].task = task;
+		if (!strcmp(fb->delay[i].task, task))
+			return &fb->delay[i].is;
+	}
+	return NULL;
+}
+
+static void delay_count(struct freeblock *fb, const char *task,
+			uint64_t delay_ns)
+{
+	struct freeblock_delay *of_task = delay_of(fb, task);
 	unsigned bin = GAP_FILL_DELAYS - 1;
+
+	if (of_task) {
+		of_task->requests++;
+		of_task->sum_ns += delay_ns;
+	}
 
 	fb->stats.delays++;
 	fb->stats.delay_ns += delay_ns;
@@ -619,7 +643,7 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 	if (disk->submit_ns > fb->idle_begin_ns && disk->submit_ns < end_ns &&
 	    end_ns != UINT64_MAX) {
 		fb->followed++;
-		delay_count(fb, end_ns - disk->submit_ns);
+		delay_count(fb, fb->idle_task, end_ns - disk->submit_ns);
 	}
 	for (i = 0; i < GAP_FILL_DELAY_CHECKS; i++) {
 		struct delay_check *watch = &fb->delay_check[i];
@@ -631,7 +655,8 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 		fb->followed++;
 		care_follow(fb, watch, disk->complete_ns);
 		if (disk->complete_ns > watch->over_ns + watch->turn_ns / 2)
-			delay_count(fb, disk->complete_ns - watch->over_ns);
+			delay_count(fb, watch->task,
+				    disk->complete_ns - watch->over_ns);
 	}
 }
 

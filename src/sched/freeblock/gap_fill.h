@@ -13,6 +13,8 @@
 #include "sched/freeblock/partial_block.h"
 #include "sched/freeblock/freeblock_set.h"
 
+/* So many names of tasks; what has no room here is counted for all only. */
+#define GAP_FILL_TASKS 8u
 /* Bins of the delays, GAP_FILL_DELAY_NS each; the last takes all that is
  * longer. */
 #define GAP_FILL_DELAYS 256u
@@ -43,6 +45,7 @@ struct free_read {
 /* A foreground request with a gap before it, and when it should complete. */
 struct delay_check {
 	bool used;		/* a free read goes before it */
+	const char *task;	/* whose; its name */
 	bool first_late;	/* the first of its free reads came late */
 	uint64_t lbn;
 	uint64_t over_ns, turn_ns;
@@ -65,6 +68,7 @@ struct freeblock {
 	bool joins;			/* a read that touches the target is one
 					   access with it */
 	struct gap_plan plan;
+	const char *plan_task;		/* name of the task that it is for */
 	unsigned piece;			/* the next one of the plan */
 	bool wrote;			/* a write was sent in this gap */
 
@@ -73,6 +77,7 @@ struct freeblock {
 					   fading */
 	uint64_t last_over_ns;		/* last completion of the foreground */
 	uint64_t idle_begin_ns, idle_end_ns; /* times of the last idle step */
+	const char *idle_task;		/* name of its task */
 	uint64_t idle_lbn;		/* where the next idle step begins */
 
 	/* Added to the guards: for the first read of a gap, for the rest. */
@@ -82,6 +87,8 @@ struct freeblock {
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
 	unsigned delay_checks;
 	struct freeblock_stats stats;
+	struct { const char *task; struct freeblock_delay is; }
+		delay[GAP_FILL_TASKS];	/* by names of tasks */
 	uint64_t followed;		/* requests that followed a free read */
 	uint32_t delay_bins[GAP_FILL_DELAYS];
 };

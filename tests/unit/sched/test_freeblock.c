@@ -400,6 +400,7 @@ END_TEST
 START_TEST(late_host)
 {
 	double mean_ns[2] = { 0, 0 }, said_ns, is_ns;
+	struct freeblock_delay delay;
 	struct freeblock_stats stats;
 	struct bench b;
 	int i;
@@ -421,6 +422,11 @@ START_TEST(late_host)
 		freeblock_want(b.task, 0, all_of(&b));
 	}
 	freeblock_get_stats(b.queue, NULL, &stats);
+	freeblock_get_delay(b.queue, "test", &delay);
+	ck_assert_uint_eq(delay.requests, stats.delays);
+	ck_assert_uint_eq(delay.sum_ns, stats.delay_ns);
+	freeblock_get_delay(b.queue, "nobody", &delay);
+	ck_assert_uint_eq(delay.requests, 0);
 	said_ns = (double)stats.delay_ns / (300 * TURNS);
 	is_ns = mean_ns[1] - mean_ns[0];
 	printf("foreground %.3f ms alone, %.3f with a task that used %.0f %% "
