@@ -14,6 +14,7 @@
 #include "lib/trax.h"
 #include "tools/facts.h"
 #include "tools/manifest.h"
+#include "tools/scan_copy.h"
 #include "tools/traxctl.h"
 #include "tools/verity.h"
 
@@ -24,6 +25,7 @@ struct sink {
 	const char *pattern;
 	size_t pattern_bytes;
 	struct manifest *manifest;	/* NULL: digests are printed */
+	struct scan_copy copy;
 	bool progress;
 	int bad;		/* files that were not seen, or not whole */
 	uint64_t matches;
@@ -183,6 +185,13 @@ static int take_grep(struct sink *sink, const struct trax_record *r)
 	return ferror(sink->out) ? -EPIPE : 0;
 }
 
+/* ---- a copy ---- */
+
+static int take_copy(struct sink *sink, const struct trax_record *r)
+{
+	return scan_copy_take(&sink->copy, r);
+}
+
 /* ---- the loop ---- */
 
 static void show_progress(const struct trax_status *s)
@@ -237,7 +246,7 @@ static int run(struct trax_scan *scan, struct sink *sink)
 /* ---- the command line ---- */
 
 struct scan_arguments {
-	const char *path, *pattern, *manifest;
+	const char *path, *pattern, *manifest, *copy;
 	struct trax_scan_options options;
 	bool sum, quiet;
 	char **command;
@@ -276,6 +285,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->pattern = arg;
 		a->options.flags |= TRAX_FILE_ORDER;
 		return 0;
+	case 'y':
+		a->copy = arg;
+		return 0;
 	case 'q':
 		a->quiet = true;
 		return 0;
@@ -299,6 +311,8 @@ static const struct argp_option options[] = {
 	{ "cursor", 'C', "FILE", 0,
 	  "Keeps there what is through; goes on after what it holds", 0 },
 	{ "grep", 'g', "TEXT", 0, "Print the names of files that hold it", 0 },
+	{ "copy", 'y', "DIRECTORY", 0, "Write the files there, for a backup",
+	  0 },
 	{ "quiet", 'q', NULL, 0, "No progress", 0 },
 	{ 0 },
 };
@@ -357,6 +371,22 @@ static int scan_to(struct trax_scan *scan, const struct scan_arguments *a,
 	return code ? code : sink->bad ? EXIT_FAILED : EXIT_SUCCESS;
 }
 
+/* What is to be done with the records; false: more than one thing. */
+static bool sink_choose(const struct scan_arguments *a, struct sink *sink)
+{
+	if (a->sum)
+		sink->take = take_sum;
+	if (a->copy)
+		sink->take = take_copy;
+	if (a->pattern) {
+		sink->take = take_grep;
+		sink->pattern = a->pattern;
+		sink->pattern_bytes = strlen(a->pattern);
+	}
+	return a->sum + !!a->copy + !!a->pattern + !!a->command <= 1 &&
+	       (!a->pattern || sink->pattern_bytes);
+}
+
 int scan_main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -372,25 +402,19 @@ int scan_main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
-	if (a.sum)
-		sink.take = take_sum;
-	if (a.pattern) {
-		sink.take = take_grep;
-		sink.pattern = a.pattern;
-		sink.pattern_bytes = strlen(a.pattern);
-	}
-	if ((a.sum || a.pattern) + (a.sum && a.pattern) + !!a.command > 1 ||
-	    (a.pattern && !sink.pattern_bytes)) {
-		fputs("traxctl: scan: one of --sum, --grep and a command\n",
-		      stderr);
+	if (!sink_choose(&a, &sink)) {
+		fputs("traxctl: scan: one of --sum, --grep, --copy and a "
+		      "command\n", stderr);
 		return EXIT_WRONG_USE;
 	}
 	sink.progress = !a.quiet && isatty(STDERR_FILENO);
 	if (a.manifest)
 		rc = manifest_open(a.manifest, &sink.manifest);
+	if (a.copy)
+		rc = scan_copy_open(&sink.copy, a.copy, a.path);
 	if (rc) {
-		fprintf(stderr, "traxctl: %s: %s\n", a.manifest,
-			strerror(-rc));
+		fprintf(stderr, "traxctl: %s: %s\n",
+			a.copy ? a.copy : a.manifest, strerror(-rc));
 		return EXIT_FAILED;
 	}
 	begun = time(NULL);
@@ -404,6 +428,8 @@ int scan_main(int argc, char **argv)
 	if (rc >= 0 && sink.manifest)
 		manifest_print_missing(sink.manifest, stdout);
 	manifest_close(sink.manifest);
+	if (a.copy)
+		scan_copy_close(&sink.copy);
 	if (rc < 0)
 		fprintf(stderr, "traxctl: %s: %s\n", a.path, strerror(-rc));
 	return rc < 0 ? EXIT_FAILED : rc;

@@ -127,6 +127,10 @@ for order in any file; do
 		fail "a stream in order $order"
 	diff -r "$mnt/tree" "$work/out" || fail "what came in order $order"
 done
+scan --copy "$work/copy" || fail "a copy"
+diff -r "$mnt/tree" "$work/copy" || fail "what was copied"
+[ "$(cd "$mnt/tree" && stat -c "%n %a %u %Y %s" *)" = \
+  "$(cd "$work/copy" && stat -c "%n %a %u %Y %s" *)" ] || fail "times and modes"
 [ "$(scan --grep 'one byte less')" = "$mnt/tree/inline" ] || fail "grep"
 scan --sample 30 >"$work/sample" || fail "sample"
 [ "$(stat -c %s "$work/sample")" -gt 5000000 ] || fail "a small sample"

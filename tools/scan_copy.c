@@ -1,0 +1,146 @@
+/*
+ * scan_copy.c - files of a scan, written below another directory.
+ *
+ * Of a path what comes after the scan's root is used; a file is opened for each
+ * record, because the parts of all files come mixed.
+ */
+#include "tools/scan_copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIR_MODE 0777
+
+int scan_copy_open(struct scan_copy *copy, const char *to, const char *root)
+{
+	if (mkdir(to, DIR_MODE) && errno != EEXIST)
+		return -errno;
+	copy->root = root;
+	copy->dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return copy->dir < 0 ? -errno : 0;
+}
+
+void scan_copy_close(struct scan_copy *copy)
+{
+	close(copy->dir);
+}
+
+/* A scan of a single file has its root as the path. */
+static const char *name_of(const struct scan_copy *copy, const char *path)
+{
+	size_t n = strlen(copy->root);
+	const char *slash = strrchr(path, '/');
+
+	if (!path[n])
+		return slash ? slash + 1 : path;
+	for (path += n; *path == '/'; path++)
+		;
+	return path;
+}
+
+static int make_parents(struct scan_copy *copy, const char *name)
+{
+	const char *slash = name;
+	char part[PATH_MAX];
+
+	while ((slash = strchr(slash, '/'))) {
+		if ((size_t)(slash - name) >= sizeof(part))
+			return -ENAMETOOLONG;
+		memcpy(part, name, (size_t)(slash - name));
+		part[slash - name] = 0;
+		if (mkdirat(copy->dir, part, DIR_MODE) && errno != EEXIST)
+			return -errno;
+		slash++;
+	}
+	return 0;
+}
+
+/* The file, made if it is not there; or a negative errno. */
+static int file_open(struct scan_copy *copy, const char *name)
+{
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(copy->dir, name, flags, S_IRUSR | S_IWUSR), rc;
+
+	if (fd < 0 && errno == ENOENT) {
+		rc = make_parents(copy, name);
+		if (rc)
+			return rc;
+		fd = openat(copy->dir, name, flags, S_IRUSR | S_IWUSR);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* What was there of an earlier copy goes with the first record. */
+static int file_begin(struct scan_copy *copy, const struct trax_record *r,
+		      const char *name)
+{
+	if (*r->user)
+		return 0;
+	*r->user = copy;
+	return unlinkat(copy->dir, name, 0) && errno != ENOENT ? -errno : 0;
+}
+
+static int write_all(int fd, const char *bytes, uint64_t n, uint64_t offset)
+{
+	ssize_t done;
+
+	for (; n; n -= (uint64_t)done) {
+		done = pwrite(fd, bytes, n, (off_t)offset);
+		if (done < 0)
+			return -errno;
+		bytes += done;
+		offset += (uint64_t)done;
+	}
+	return 0;
+}
+
+static int file_end(int fd, const struct trax_record *r)
+{
+	const struct timespec times[2] = { r->stat->st_atim,
+					   r->stat->st_mtim };
+
+	if (ftruncate(fd, (off_t)r->offset))
+		return -errno;
+	if (!geteuid() && fchown(fd, r->stat->st_uid, r->stat->st_gid))
+		return -errno;
+	if (fchmod(fd, r->stat->st_mode & 07777) || futimens(fd, times))
+		return -errno;
+	return 0;
+}
+
+static int file_put(struct scan_copy *copy, const struct trax_record *r,
+		    const char *name)
+{
+	int rc = file_begin(copy, r, name), fd;
+
+	if (rc)
+		return rc;
+	fd = file_open(copy, name);
+	if (fd < 0)
+		return fd;
+	rc = r->type == TRAX_DATA ?
+		     write_all(fd, r->data, r->bytes, r->offset) :
+		     file_end(fd, r);
+	return close(fd) && !rc ? -errno : rc;
+}
+
+int scan_copy_take(struct scan_copy *copy, const struct trax_record *r)
+{
+	const char *name = name_of(copy, r->path);
+
+	switch (r->type) {
+	case TRAX_DATA:
+	case TRAX_WHOLE:
+		return file_put(copy, r, name);
+	case TRAX_ERROR:
+		return 0;
+	default:
+		*r->user = NULL;
+		return unlinkat(copy->dir, name, 0) && errno != ENOENT ?
+			       -errno : 0;
+	}
+}
