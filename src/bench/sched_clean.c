@@ -15,6 +15,9 @@
 
 #define ROUNDS 6u
 #define TRANSACTIONS 6000u
+/* Of the files that transactions make one in so many is large: whole tracks
+ * are wanted where small files were. */
+#define LOAD_LARGE_SHARE 8u
 /* Transactions between two pauses that do not count, in which ideal cleaning is
  * done, and how long it may take. */
 #define PAUSE_EVERY 500u
@@ -51,8 +54,10 @@ static void pause_load(struct used *u, enum clean_way way)
 	uint64_t now_ns = sim_now_ns(u->rig.sim);
 	uint64_t quiet_ns = now_ns + PAUSE_NS, end_ns = quiet_ns + IDEAL_NS;
 
-	if (u->moves)
+	if (u->moves) {
 		moves_pause(u->moves, way != CLEAN_IDEAL);
+		moves_order_pause(u->moves, way != CLEAN_IDEAL);
+	}
 	do {
 		used_turn(u, false);
 		now_ns = sim_now_ns(u->rig.sim);
@@ -73,6 +78,7 @@ static int load_run(struct used *u, const struct sched_options *options,
 	if (options->requests)
 		n = (unsigned)options->requests;
 	u->counts = true;
+	u->large_share = LOAD_LARGE_SHARE;
 	for (unsigned i = 0; i < n && !err; i++) {
 		if (i % PAUSE_EVERY == 0) {
 			pause_ns = sim_now_ns(u->rig.sim);

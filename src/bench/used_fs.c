@@ -15,7 +15,6 @@
 #define MAX_FILES 60000u
 #define SMALL_BYTES (64u << 10)
 #define LARGE_BYTES (2u << 20)
-#define LARGE_SHARE 64u
 #define CHUNK (1u << 20)
 
 uint64_t used_random(struct used *u)
@@ -110,7 +109,7 @@ int used_file_make(struct used *u)
 	char name[16];
 	struct fs_op op = { .type = FS_MKNOD, .name = name, .mode = 0100644 };
 	struct fs_op forget = { .type = FS_FORGET, .size = 1 };
-	bool large = used_random(u) % LARGE_SHARE == 0;
+	bool large = used_random(u) % u->large_share == 0;
 	int err;
 
 	if (u->files == MAX_FILES)
@@ -203,7 +202,8 @@ int used_open(const struct sched_options *options, unsigned percent,
 	};
 	int err;
 
-	*u = (struct used){ .seed = options->seed };
+	*u = (struct used){ .seed = options->seed,
+			    .large_share = USED_LARGE_SHARE };
 	u->options.memory_bytes = (size_t)(options->memory_mib ?
 		options->memory_mib : MEMORY_MIB) << 20;
 	u->file = calloc(MAX_FILES, sizeof(*u->file));

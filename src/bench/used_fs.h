@@ -2,9 +2,9 @@
  * used_fs.h - a file system on a simulated drive whose files are made, appended
  * to and deleted in a known order: the same whatever room there is.
  *
- * USED_BYTES of files of 4 to 64 KiB and, one in 64, of 2 MiB, in USED_DIRS
- * directories by turns, fill a given share of the room; all the rest of the
- * disk is given to one file.
+ * USED_BYTES of files of 4 to 64 KiB and, one in large_share, of 2 MiB, in
+ * USED_DIRS directories by turns, fill a given share of the room: the file
+ * system is on the outer tracks of the drive, and one file takes what is more.
  */
 #ifndef TRAX_BENCH_USED_FS_H
 #define TRAX_BENCH_USED_FS_H
@@ -19,6 +19,7 @@
 
 #define USED_BYTES (UINT64_C(640) << 20)
 #define USED_DIRS 32u
+#define USED_LARGE_SHARE 64u
 
 struct used_file {
 	uint64_t ino;
@@ -34,6 +35,7 @@ struct used {
 	uint64_t dir[USED_DIRS];
 	struct used_file *file;
 	uint32_t files, made;
+	uint32_t large_share;
 	uint64_t data_bytes;	/* of all files, in whole blocks */
 	uint8_t *bytes;
 	uint64_t seed;
