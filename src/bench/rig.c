@@ -432,7 +432,8 @@ int rig_make_fs(struct rig *rig, struct fs_options *options, struct fs **fs)
 		.clients = 1, .sectors = 8, .read_percent = 50,
 		.requests = LEARN_REQUESTS,
 	};
-	const struct mkfs_options mkfs = { .geom = rig->geom };
+	const struct mkfs_options mkfs = { .geom = rig->geom,
+					   .sectors = rig->fs_sectors };
 	struct disk *disk = sim_disk(rig->sim);
 	struct rig_result result;
 	struct mkfs_plan plan;

@@ -48,6 +48,7 @@ struct rig {
 	struct geom *geom;	/* geometry of the model */
 	struct head *head;	/* NULL when blind */
 	struct queue *queue;
+	uint64_t fs_sectors;	/* of a file system made on it; 0: all */
 };
 
 /* Makes the drive `slow` times as slow in everything it does. */

@@ -16,6 +16,8 @@
 #define SMALL_BYTES (64u << 10)
 #define LARGE_BYTES (2u << 20)
 #define CHUNK (1u << 20)
+/* Log and first node tracks, and what is left over. */
+#define META_BYTES (UINT64_C(96) << 20)
 
 uint64_t used_random(struct used *u)
 {
@@ -159,7 +161,13 @@ int used_fill(struct used *u)
 	return err ? err : used_sync(u);
 }
 
-/* Leaves so much room that the files fill `percent` of it. */
+static uint64_t room_of(unsigned percent)
+{
+	return USED_BYTES / percent * 100 / TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES;
+}
+
+/* Leaves so much room that the files fill `percent` of all that is free, with
+ * what is kept from users. */
 static int take_rest(struct used *u, unsigned percent)
 {
 	struct fs_op stat = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
@@ -168,7 +176,7 @@ static int take_rest(struct used *u, unsigned percent)
 	int err = used_op(u, &stat);
 	struct fs_op op = {
 		.type = FS_FALLOCATE,
-		.size = stat.statfs.avail * 4096 - USED_BYTES * 100 / percent,
+		.size = stat.statfs.free * TRAX_BLOCK_BYTES - room_of(percent),
 	};
 
 	if (!err)
@@ -209,6 +217,7 @@ int used_open(const struct sched_options *options, unsigned percent,
 	u->file = calloc(MAX_FILES, sizeof(*u->file));
 	u->bytes = calloc(1, CHUNK);
 	err = u->file && u->bytes ? rig_open(&rig_options, &u->rig) : -ENOMEM;
+	u->rig.fs_sectors = (room_of(percent) + META_BYTES) / SECTOR_BYTES;
 	if (!err)
 		err = rig_make_fs(&u->rig, &u->options, &u->fs);
 	if (!err)
