@@ -28,6 +28,9 @@
 /* A partly used track becomes a directory's open track only when at least one
  * part in this many of it is free. */
 #define ROOMY_SHARE 8u
+/* With a free run of so many tracks in its group a directory's open track is a
+ * free one: then there is room for large files, too. */
+#define PLENTY_TRACKS 16u
 /* A directory moves to another group when fewer sectors than this are free in
  * its own group: a sixteenth of a group. */
 #define GROUP_ROOM (TRAX_GROUP_SECTORS / 16)
@@ -431,20 +434,25 @@ static void best_of_runs(struct taking *taking, uint32_t group, uint64_t n,
 		span_view(alloc, run, &view);
 		best_partial(alloc, view.head, n, roomy, best);
 		best_partial(alloc, view.tail, n, roomy, best);
-		if (span_len(best->whole) || !span_len(view.whole))
+		if (!span_len(view.whole) ||
+		    (span_len(best->whole) &&
+		     !(best->spare && span_len(view.whole) < best->run)))
 			continue;
 		track = track_best(alloc, view.whole);
 		if (!span_has(track, n) || !span_len(track))
 			continue;
 		best->whole = track;
-		left = left < WALK_MORE_RUNS ? left : WALK_MORE_RUNS;
+		best->run = span_len(view.whole);
+		if (!best->spare)
+			left = left < WALK_MORE_RUNS ? left : WALK_MORE_RUNS;
 	}
 }
 
 struct span group_best(struct taking *taking, uint32_t group,
 		       uint64_t n, uint64_t roomy, bool longest)
 {
-	struct best best = { .longest = longest };
+	struct best best = { .longest = longest,
+			     .spare = taking->want->spare };
 
 	best_of_runs(taking, group, n, roomy, &best);
 	if (span_len(best.roomy))
@@ -457,6 +465,15 @@ struct span group_best(struct taking *taking, uint32_t group,
 	return best.fit;
 }
 
+static bool group_has_plenty(const struct taking *taking, uint64_t track)
+{
+	const struct space *space = taking->alloc->space;
+	uint32_t group = group_of(taking->alloc, taking->want->goal);
+
+	return taking->want->dir && space_group_loaded(space, group) &&
+	       space_group_largest(space, group) >= PLENTY_TRACKS * track;
+}
+
 /* The number of free sectors that a track should have to become the directory's
  * open track. */
 static uint64_t roomy_of(const struct taking *taking, uint64_t n)
@@ -466,7 +483,7 @@ static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 
 	if (n < track / ROOMY_SHARE && roomy < track / ROOMY_SHARE)
 		roomy = track / ROOMY_SHARE;
-	if (roomy > track)
+	if (roomy > track || group_has_plenty(taking, track))
 		roomy = track;
 	return roomy > n ? roomy : n;
 }
@@ -551,6 +568,12 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	if (rc) {
 		taking_undo(&taking);
 		return rc;
+	}
+	if (want->dir &&
+	    want->sectors > alloc_track_sectors(alloc, want->goal)) {
+		alloc->large.sectors += want->sectors - taking.left;
+		alloc->large.pieces += (unsigned)taking.n;
+		alloc->large.group = group_of(alloc, pieces[0].sector);
 	}
 	end = taking_end(&taking);
 	stream_moved(alloc, want->after, want->stream ? end : 0);

@@ -65,6 +65,8 @@ struct alloc_want {
 				   together, these included; 0: only these */
 	bool stream;		/* more of the file follows soon: whole tracks
 				   are enough, see alloc_take */
+	bool spare;		/* when a free track is taken, then one of the
+				   shortest run of them: long ones stay */
 };
 
 /*
@@ -87,6 +89,17 @@ struct alloc_want {
  */
 int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	       struct alloc_piece *pieces, int max, uint32_t *load);
+
+/* What was given out since the begin for files of directories that wanted more
+ * than a track at a time. */
+struct alloc_large {
+	uint64_t sectors, pieces;
+	uint32_t group;		/* where the last went */
+};
+const struct alloc_large *alloc_large(const struct alloc *alloc);
+/* Sectors of wholly free tracks of a loaded group; counted up to `enough`. */
+uint64_t alloc_free_tracks(const struct alloc *alloc, uint32_t group,
+			   uint64_t enough);
 
 /*
  * A piece inside one track may still go elsewhere, until it is written.

@@ -36,6 +36,7 @@ struct alloc {
 				    * 0: unused */
 	unsigned stream_next;
 	uint64_t clock;
+	struct alloc_large large;
 	uint64_t sectors;	/* sectors that both space and geometry know */
 	struct loop_turn *turn;	/* that the walks are charged to, or NULL */
 };
@@ -59,8 +60,10 @@ struct run_parts {
 struct best {
 	bool longest;		/* take the longest part and not the one that
 				 * fits best */
+	bool spare;		/* see alloc_want */
 	struct span roomy, fit, whole;	/* candidates of three kinds; empty:
 					 * none found */
+	uint64_t run;		/* sectors of the free tracks around `whole` */
 };
 
 /* Number of free runs looked at in all groups for one request, and what is
