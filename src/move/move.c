@@ -14,10 +14,12 @@
 /* A move that has found no gap for so long goes to the queue like a user's
  * request: with MOVE_MOST moves of 50 ms each, less than 1 % of the time. */
 #define PATIENCE_NS UINT64_C(60000000000)
-/* While users are at work a move begins so seldom: looking for a track reads
- * leaves, and what it changes makes their checkpoints longer.  Beside one
- * client without pauses two moves a second took 13 % of its rate. */
-#define BUSY_NS UINT64_C(10000000000)
+/* While users are at work and need free tracks a move begins so often at most:
+ * looking for tracks reads leaves, and what it changes makes their checkpoints
+ * longer. */
+#define BUSY_NS UINT64_C(1000000000)
+/* So many moves that empty tracks are under way then. */
+#define BUSY_MOST 2u
 /* Pause after all groups were looked at in vain, and before a track is tried
  * again. */
 #define AGAIN_NS UINT64_C(600000000000)
@@ -37,6 +39,9 @@
 /* Nobody has asked for anything for so long. */
 #define QUIET_NS UINT64_C(1000000000)
 #define LOOK_NS UINT64_C(1000000000)
+/* While nobody asks for anything a checkpoint follows so much that was brought
+ * together: as much as all moves have at a time. */
+#define UNFREED_SECTORS (MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
 
 int moves_open(struct fs *fs, struct moves **out)
 {
@@ -95,6 +100,7 @@ static unsigned with_data(const struct moves *moves)
 static bool is_busy(const struct moves *moves)
 {
 	return moves->clean.picking || moves->order.looking ||
+	       moves->walk.looking ||
 	       moves->checkpointing || under_way(moves);
 }
 
@@ -163,8 +169,20 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 
 static bool may_clean(const struct moves *moves, uint64_t now_ns)
 {
-	return !moves->status.paused && !moves->clean.picking &&
-	       now_ns >= moves->next_pick_ns && may_begin(moves, now_ns);
+	if (moves->status.paused || moves->clean.picking ||
+	    !may_begin(moves, now_ns))
+		return false;
+	if (is_quiet(moves, now_ns) || moves->limits.unneeded)
+		return now_ns >= moves->next_pick_ns;
+	return moves->need.is_needed && now_ns >= moves->need.next_ns &&
+	       with_data(moves) < BUSY_MOST;
+}
+
+static bool may_walk(const struct moves *moves, uint64_t now_ns)
+{
+	return !moves->order.paused && !moves->order.wanted_n &&
+	       is_quiet(moves, now_ns) && may_begin(moves, now_ns) &&
+	       walk_is_due(moves);
 }
 
 void clean_picked(struct moves *moves)
@@ -173,6 +191,10 @@ void clean_picked(struct moves *moves)
 	struct clean *clean = &moves->clean;
 
 	clean->picking = false;
+	if (clean->needed) {
+		moves->need.next_ns = now_ns + moves->limits.busy_ns;
+		return;
+	}
 	moves->next_pick_ns = is_quiet(moves, now_ns) ?
 				      now_ns : now_ns + moves->limits.busy_ns;
 	if (clean->barren < space_groups(tree_space(moves->fs->tree)))
@@ -194,10 +216,14 @@ static void checkpoint_over(struct waiter *waiter, int rc)
 static void ask_checkpoint(struct moves *moves, unsigned draining,
 			   uint64_t now_ns)
 {
+	bool quiet = is_quiet(moves, now_ns);
+
 	if (moves->checkpointing ||
-	    draining < (is_quiet(moves, now_ns) ? MOVE_MOST / 2 : MOVE_SLOTS))
+	    (draining < (quiet ? MOVE_MOST / 2 : MOVE_SLOTS) &&
+	     !(quiet && moves->unfreed >= UNFREED_SECTORS)))
 		return;
 	moves->checkpointing = true;
+	moves->unfreed = 0;
 	moves->waiter = (struct waiter){ .done = checkpoint_over };
 	list_init(&moves->waiter.link);
 	tree_checkpoint(moves->fs->tree, &moves->waiter);
@@ -223,10 +249,12 @@ static int task_set(struct moves *moves, bool wanted)
 			      &moves->task);
 }
 
+/* When nobody asks for anything what moves goes to the queue: idle time would
+ * begin anew after each of its own transactions. */
 static void moves_go_on(struct moves *moves, uint64_t now_ns)
 {
 	unsigned i, draining = 0;
-	bool late = false;
+	bool late = is_quiet(moves, now_ns);
 
 	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i])
@@ -258,13 +286,17 @@ uint64_t moves_run(struct moves *moves)
 	if (moves->known && !moves->storing && is_busy(moves) &&
 	    now_ns - moves->stored_ns >= STORE_NS)
 		moves_store(moves);
+	need_look(moves, now_ns);
 	if (under_way(moves))
 		moves_go_on(moves, now_ns);
 	while (order_has_work(moves) && may_begin(moves, now_ns) &&
 	       !task_set(moves, true) && order_pick(moves))
 		;
+	if (may_walk(moves, now_ns))
+		walk_pick(moves);
 	if (may_clean(moves, now_ns) && !task_set(moves, true))
-		clean_pick(moves);
+		clean_pick(moves, !is_quiet(moves, now_ns) &&
+				  !moves->limits.unneeded);
 	if (!is_busy(moves))
 		task_set(moves, false);
 	begin_ns = moves->next_pick_ns > now_ns + LOOK_NS ?

@@ -2,9 +2,11 @@
  * move_clean.c - tracks with little left in them are emptied, so that whole
  * free tracks are there when large files come (Lumb et al., OSDI 2000, 5.1).
  *
- * 1. A group in which most of the free room is whole tracks is left alone.
- * 2. A track's data goes to free parts of other tracks of its group: that is
- *    room that large files could not use, and the way there is short.
+ * 1. A group in which most of the free room is whole tracks is left alone, but
+ *    for one in which users need more of them now (move_need.c).
+ * 2. The data of several tracks goes, in the order in which files are read, to
+ *    fewer free tracks and to free parts of others of their group: that is room
+ *    that large files could not use, and the way there is short.
  * 3. Of the tracks with most room the one with the best ratio of benefit to
  *    cost is emptied: (1 - u) * age / (1 + u), with the share u in use and the
  *    age of what was changed last (Rosenblum and Ousterhout 1992).  What was
@@ -12,13 +14,16 @@
  *    is being filled.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/units.h"
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
 
-/* How many files of a track are asked for their age. */
+/* How many files of a track are asked for their age, and how many while users
+ * would wait for that: each may read a leaf. */
 #define SAMPLES 8u
+#define SAMPLES_NEEDED 1u
 /* A group of which less than one in so many sectors is free has no room to move
  * anything to. */
 #define GROUP_SHARE 64u
@@ -76,9 +81,26 @@ static void track_seen(struct moves *moves, const struct clean_track *track,
 	}
 	moves->clean.holes += track->free;
 	if (track->free * UINT64_C(100) >= n * moves->limits.free_percent &&
-	    track->parts <= MOVE_CLAIMS &&
+	    track->parts <= MOVE_CLAIMS / MOVE_TRACKS &&
 	    !was_tried(moves, track->track.first))
 		candidate_add(&moves->clean, track);
+}
+
+/* Those that are emptied together with the best one: as many as a move has room
+ * for. */
+static void best_add(struct clean *clean, const struct clean_track *track,
+		     double gain)
+{
+	unsigned i;
+
+	if (clean->bests < MOVE_TRACKS)
+		clean->bests++;
+	else if (clean->best[MOVE_TRACKS - 1].gain >= gain)
+		return;
+	for (i = clean->bests - 1; i && clean->best[i - 1].gain < gain; i--)
+		clean->best[i] = clean->best[i - 1];
+	clean->best[i] = *track;
+	clean->best[i].gain = gain;
 }
 
 /* The free set of the group is in memory. */
@@ -89,7 +111,7 @@ static void group_rank(struct moves *moves)
 	uint64_t to = at + TRAX_GROUP_SECTORS, whole = 0;
 	const struct rangeset *set =
 		space_free_set(tree_space(moves->fs->tree));
-	struct clean_track track = { { 0, 0 }, 0, 0 };
+	struct clean_track track = { .free = 0 };
 	struct range run, next;
 
 	clean->candidates = clean->looked = 0;
@@ -103,14 +125,15 @@ static void group_rank(struct moves *moves)
 			stop = stop > at && stop < end ? stop : end;
 			if (next.first != track.track.first) {
 				track_seen(moves, &track, &whole);
-				track = (struct clean_track){ next, 0, 0 };
+				track = (struct clean_track){ .track = next };
 			}
 			track.free += (uint32_t)(stop - at);
 			track.parts++;
 		}
 	}
 	track_seen(moves, &track, &whole);
-	if (whole * 100 >= (whole + clean->holes) * moves->limits.whole_percent)
+	if (!clean->needed &&
+	    whole * 100 >= (whole + clean->holes) * moves->limits.whole_percent)
 		clean->candidates = 0;
 	clean->ranked = true;
 }
@@ -119,7 +142,7 @@ static void group_rank(struct moves *moves)
 
 struct track_use {
 	uint32_t sectors;	/* owned */
-	uint32_t samples;
+	uint32_t samples, most;	/* files asked for their age; at most */
 	int64_t changed_seconds;	/* the last of the samples */
 };
 
@@ -171,7 +194,7 @@ static int owner_look(struct fs_txn *txn, const struct clean_track *track,
 	if (move)
 		return range_add(move, le64_get(owner->ino),
 				 le64_get(owner->off), n);
-	return use->samples < SAMPLES ?
+	return use->samples < use->most ?
 		       sample_age(txn, le64_get(owner->ino), use) : 0;
 }
 
@@ -187,7 +210,7 @@ static int track_look(struct fs_txn *txn, const struct clean_track *track,
 	struct tree_item item;
 	int rc;
 
-	*use = (struct track_use){ 0, 0, 0 };
+	*use = (struct track_use){ .most = use->most };
 	rc = at ? tree_seek_le(txn->tree_txn,
 			       key_make(0, ITEM_OWNER, addr_make(0, at - 1)),
 			       key_make(0, ITEM_OWNER, 0), &item) : -ENOENT;
@@ -211,6 +234,25 @@ static int track_look(struct fs_txn *txn, const struct clean_track *track,
 	return use->sectors + track->free == track->track.n ? 0 : -EBUSY;
 }
 
+/* How many of the two tracks beside one are free. */
+static unsigned free_beside(const struct moves *moves,
+			    const struct range *track)
+{
+	const struct rangeset *set =
+		space_free_set(tree_space(moves->fs->tree));
+	struct range next;
+	unsigned n = 0;
+
+	if (track->first) {
+		alloc_track(moves->fs->alloc, track->first - 1, &next);
+		n += next.n && rangeset_has(set, next.first, next.n);
+	}
+	alloc_track(moves->fs->alloc, track->first + track->n, &next);
+	n += next.n && rangeset_has(set, next.first, next.n);
+	return n;
+}
+
+/* A track beside free ones is worth more: writes go on there without a seek. */
 static double track_gain(const struct moves *moves,
 			 const struct clean_track *track,
 			 const struct track_use *use)
@@ -223,7 +265,8 @@ static double track_gain(const struct moves *moves,
 	    use->sectors > MOVE_BLOCKS * BLOCK_SECTORS ||
 	    moves->clean.holes < track->free + (uint64_t)use->sectors)
 		return 0;
-	return (1 - u) * (double)(age + 1) / (1 + u);
+	return (1 - u) * (double)(age + 1) / (1 + u) *
+	       (1 + free_beside(moves, &track->track));
 }
 
 static int pick_run(struct fs_txn *txn)
@@ -231,7 +274,9 @@ static int pick_run(struct fs_txn *txn)
 	struct moves *moves = txn->state;
 	struct clean *clean = &moves->clean;
 	struct space *space = tree_space(txn->fs->tree);
-	struct track_use use;
+	struct track_use use = {
+		.most = clean->needed ? SAMPLES_NEEDED : SAMPLES,
+	};
 	double gain;
 	int rc;
 
@@ -253,17 +298,15 @@ static int pick_run(struct fs_txn *txn)
 		if (rc && rc != -EBUSY && rc != -ENOENT)
 			return rc;
 		gain = rc ? 0 : track_gain(moves, track, &use);
-		if (gain <= 0) {
+		if (gain <= 0)
 			tried(moves, track->track.first);
-		} else if (gain > clean->best_gain) {
-			clean->best_gain = gain;
-			clean->best = *track;
-		}
+		else
+			best_add(clean, track, gain);
 	}
 	return 0;
 }
 
-/* ---- Emptying one ---- */
+/* ---- Emptying some ---- */
 
 /* The free part of the track is kept from others; its room, and what the data
  * takes elsewhere until the old places are free, is reserved like that of
@@ -278,7 +321,7 @@ static int move_claim(struct move *move, const struct clean_track *track,
 
 	if (rc)
 		return rc;
-	move->reserved = track->free + (uint64_t)used;
+	move->reserved += track->free + (uint64_t)used;
 	while (!rc && rangeset_next(space_free_set(space), at, &run) &&
 	       run.first < end) {
 		at = run.first > at ? run.first : at;
@@ -294,22 +337,81 @@ static int move_claim(struct move *move, const struct clean_track *track,
 	return rc;
 }
 
+/* -E2BIG: the move has no room for it. */
+static int empty_add(struct fs_txn *txn, struct move *move,
+		     const struct clean_track *track)
+{
+	unsigned before = move->ranges;
+	struct track_use use = { .most = 0 };
+	int rc = track_look(txn, track, &use, move);
+
+	if (!rc && move->emptied + use.sectors > MOVE_BLOCKS * BLOCK_SECTORS)
+		rc = -E2BIG;
+	if (!rc)
+		rc = move_claim(move, track, use.sectors);
+	if (rc) {
+		move->ranges = before;
+		return rc;
+	}
+	move->emptied += use.sectors;
+	move->track[move->tracks++] = track->track;
+	return 0;
+}
+
+/* The best tracks, as many as there is room for. */
 static int empty_run(struct fs_txn *txn)
 {
 	struct move *move = txn->state;
-	const struct clean_track *track = &move->moves->clean.best;
-	struct track_use use;
+	struct clean *clean = &move->moves->clean;
 	int rc;
 
 	if (move->moves->closing)
 		return -ESHUTDOWN;
-	if (!space_group_loaded(tree_space(txn->fs->tree),
-				(uint32_t)(track->track.first /
-					   TRAX_GROUP_SECTORS)))
+	if (!space_group_loaded(tree_space(txn->fs->tree), clean->group))
 		return -EBUSY;
-	move->ranges = 0;
-	rc = track_look(txn, track, &use, move);
-	return rc ? rc : move_claim(move, track, use.sectors);
+	for (; clean->taken < clean->bests; clean->taken++) {
+		if (tree_txn_room(txn->tree_txn) < PICK_ROOM)
+			return 0;
+		rc = empty_add(txn, move, &clean->best[clean->taken]);
+		if (rc && rc != -EBUSY && rc != -E2BIG && rc != -ENOSPC)
+			return rc;
+		if (rc != -E2BIG || !move->tracks)
+			tried(move->moves,
+			      clean->best[clean->taken].track.first);
+	}
+	return move->tracks ? 0 : -EBUSY;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct move_range *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* In the order in which files are read; a block that lies in two extents was
+ * found twice. */
+static void ranges_sort(struct move *move)
+{
+	struct move_range *range, *last = NULL;
+	unsigned i, n = 0;
+
+	qsort(move->range, move->ranges, sizeof(move->range[0]), by_file);
+	for (i = 0; i < move->ranges; i++) {
+		range = &move->range[i];
+		if (last && last->ino == range->ino &&
+		    last->first + last->blocks > range->first) {
+			range->first++;
+			range->blocks--;
+		}
+		if (range->blocks) {
+			last = &move->range[n++];
+			*last = *range;
+		}
+	}
+	move->ranges = n;
 }
 
 static void empty_end(struct fs_txn *txn, int rc, uint64_t seq)
@@ -318,6 +420,10 @@ static void empty_end(struct fs_txn *txn, int rc, uint64_t seq)
 	struct moves *moves = move->moves;
 
 	(void)seq;
+	if (!rc && moves->clean.taken < moves->clean.bests) {
+		fs_txn_restart(txn);
+		return;
+	}
 	fs_txn_finish(txn, 0);
 	move->in_txn = false;
 	clean_picked(moves);
@@ -325,12 +431,12 @@ static void empty_end(struct fs_txn *txn, int rc, uint64_t seq)
 		move_end(move);
 		return;
 	}
-	move->track = moves->clean.best.track;
+	ranges_sort(move);
 	move_start(move);
 }
 
 static const struct fs_txn_type empty_type = {
-	.name = "empty a track",
+	.name = "empty tracks",
 	.bounds = { .nodes = 60 },
 	.stages = 60,
 	.run = empty_run,
@@ -349,7 +455,7 @@ static void pick_end(struct fs_txn *txn, int rc, uint64_t seq)
 		return;
 	}
 	fs_txn_finish(txn, 0);
-	move = rc || clean->best_gain <= 0 ? NULL : move_new(moves);
+	move = rc || !clean->bests ? NULL : move_new(moves);
 	if (!move) {
 		clean->group++;
 		clean->barren++;
@@ -357,7 +463,7 @@ static void pick_end(struct fs_txn *txn, int rc, uint64_t seq)
 		return;
 	}
 	clean->barren = 0;
-	tried(moves, clean->best.track.first);
+	clean->taken = 0;
 	move->in_txn = !fs_txn_start(moves->fs, &empty_type, NULL, move);
 	if (!move->in_txn) {
 		clean_picked(moves);
@@ -385,18 +491,22 @@ static bool group_is_well(const struct moves *moves, uint32_t group)
 		       free * moves->limits.whole_percent;
 }
 
-void clean_pick(struct moves *moves)
+void clean_pick(struct moves *moves, bool needed)
 {
 	uint32_t groups = space_groups(tree_space(moves->fs->tree));
 	struct clean *clean = &moves->clean;
 
+	clean->needed = needed;
+	if (needed)
+		clean->group = moves->need.seen.group;
 	clean->group %= groups;
-	while (clean->barren < groups && group_is_well(moves, clean->group)) {
+	while (!needed && clean->barren < groups &&
+	       group_is_well(moves, clean->group)) {
 		clean->group = (clean->group + 1) % groups;
 		clean->barren++;
 	}
 	clean->ranked = false;
-	clean->best_gain = 0;
+	clean->bests = 0;
 	clean->picking = true;
 	if (clean->barren == groups ||
 	    fs_txn_start(moves->fs, &pick_type, NULL, moves))

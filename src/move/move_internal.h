@@ -1,9 +1,9 @@
 /*
  * move_internal.h - moves from inside: move.c (all of them together),
  * move_steps.c (the steps of one), move_swap.c (its transactions), move_clean.c
- * (which tracks are to be emptied), move_order.c (what is to be brought
- * together), move_notice.c (what users read in pieces), move_store.c (what
- * outlives a mount).
+ * (which tracks are to be emptied), move_need.c (how soon), move_order.c (what
+ * is to be brought together), move_notice.c (what users read in pieces),
+ * move_walk.c (what lies apart), move_store.c (what outlives a mount).
  *
  * Sectors of the data of a move are counted from its beginning: `at`.  Sources
  * and places cover the data in that order, without holes.
@@ -22,7 +22,8 @@
 #define MOVE_SOURCES 768u	/* a range may begin and end inside a block
 				 * that lies in two extents */
 #define MOVE_PLACES 512u
-#define MOVE_CLAIMS 64u		/* free parts of a track */
+#define MOVE_TRACKS 8u		/* emptied by a move, at most */
+#define MOVE_CLAIMS 256u	/* free parts of its tracks */
 #define MOVE_MOST 8u		/* that have data in memory, at a time */
 #define ORDER_PIECES 64u	/* of the room of an order batch */
 #define ORDER_WANTED 4096u	/* files that wait to be brought together */
@@ -43,6 +44,7 @@ struct move_source {		/* a part of a range, where it lies */
 	uint32_t n, at;
 	uint32_t got;		/* sectors of it that have come */
 	bool failed;		/* it could not be read */
+	bool left;		/* nothing is mapped to it any more */
 };
 
 struct move_place {		/* where a part of a range goes */
@@ -93,9 +95,11 @@ struct move {
 	uint32_t step_blocks;	/* that the transaction maps */
 	struct file *file;
 	struct excl_lock excl;
-	/* The track that it empties: what was free of it. */
-	struct range track, claim[MOVE_CLAIMS];
-	unsigned claims;
+	/* The tracks that it empties: what was free of them. */
+	struct range track[MOVE_TRACKS], claim[MOVE_CLAIMS];
+	unsigned tracks, claims;
+	uint32_t emptied;	/* sectors in use on them */
+	unsigned filled;	/* free tracks that it takes for that */
 	uint64_t reserved;	/* sectors, see move_claim */
 	bool is_order;
 	struct alloc_piece given[ORDER_PIECES];	/* places for all of it, until
@@ -112,18 +116,21 @@ struct move {
 struct clean_track {
 	struct range track;
 	uint32_t free, parts;	/* sectors; in so many parts */
+	double gain;
 };
 
 struct clean {
 	uint32_t group;		/* in which tracks are looked for */
 	uint32_t barren;	/* groups in a row without any */
 	bool ranked;		/* `candidate` is that of the group */
+	bool needed;		/* however much is free there in whole tracks */
 	bool picking;
 	struct clean_track candidate[CLEAN_CANDIDATES];
 	unsigned candidates, looked;
 	uint64_t holes;		/* free in tracks in use, of the group */
-	struct clean_track best; /* so far */
-	double best_gain;
+	struct clean_track best[MOVE_TRACKS]; /* so far, the best first */
+	unsigned bests, taken;	/* the first `taken` have been looked at again
+				 * to be emptied */
 	struct { uint64_t first, until_ns; } tried[CLEAN_TRIED];
 	unsigned tried_next;
 };
@@ -132,7 +139,7 @@ struct clean {
 
 /* How far a batch was before a file. */
 struct order_mark {
-	unsigned ranges, runs;
+	unsigned ranges, runs, cost;
 	uint64_t sectors, end;
 };
 
@@ -157,6 +164,11 @@ struct ordering {
 	uint64_t end;		/* where the last piece ends */
 	uint32_t reads;		/* expected of all of it */
 	unsigned runs, runs_then; /* pieces now, and where it goes */
+	unsigned cost;		/* of reading on from piece to piece, now, in
+				 * parts of a turn */
+	unsigned file_break;	/* of these, to the file that is looked at */
+	unsigned cut;		/* what more it costs to go from the batch to
+				 * the file behind it when the batch moves */
 	struct alloc_piece piece[ORDER_PIECES]; /* where it goes */
 	unsigned pieces;	/* 0: there is no room yet */
 	unsigned under_way;	/* moves */
@@ -204,11 +216,43 @@ struct noticing {
 void notice_begin(struct moves *moves);
 void notice_end(struct moves *moves);
 
+/* ---- move_need.c ---- */
+
+struct move_need {
+	uint64_t looked_ns;
+	struct alloc_large seen; /* when it was looked */
+	double sectors, pieces;	/* of large files, of late */
+	bool is_needed;		/* there are too many pieces, and too few free
+				 * tracks */
+	uint64_t next_ns;	/* a move may begin for that */
+};
+
+/* Finds out, once a second. */
+void need_look(struct moves *moves, uint64_t now_ns);
+
+/* ---- move_walk.c ---- */
+
+struct walking {
+	bool active;		/* a pass is under way */
+	bool looking;		/* a transaction is */
+	uint64_t ino;		/* the next one that is looked at */
+	unsigned files;		/* found since files were last offered */
+	bool full;		/* no more are, before these are done */
+	uint64_t written;	/* by users in all, when the pass began */
+};
+
+/* Is there anything to look for? */
+bool walk_is_due(const struct moves *moves);
+/* Offers the next files to order. */
+void walk_pick(struct moves *moves);
+
 /* What is worth a move, and when it goes to the queue: see move.c. */
 struct move_limits {
 	int64_t age_seconds;
 	unsigned free_percent, whole_percent;
 	uint64_t again_ns, patience_ns, busy_ns;
+	bool unneeded;		/* also while users are at work and need
+				 * nothing */
 };
 
 /* What was written in a month of the life of the file system, in sectors. */
@@ -232,6 +276,10 @@ struct moves {
 	struct clean clean;
 	struct ordering order;
 	struct noticing notice;
+	struct walking walk;
+	struct move_need need;
+	uint64_t unfreed;	/* sectors that were brought together since the
+				 * last checkpoint */
 	bool closing;
 	bool promoted;
 	bool checkpointing;
@@ -241,9 +289,9 @@ struct moves {
 	struct moves_status status;
 };
 
-/* Looks for a track of the next group to be emptied, and begins that; then
- * clean_picked(), in move.c. */
-void clean_pick(struct moves *moves);
+/* Looks for tracks of the next group to be emptied, or of that where users need
+ * them, and begins that; then clean_picked(), in move.c. */
+void clean_pick(struct moves *moves, bool needed);
 void clean_picked(struct moves *moves);
 
 /* ---- move_store.c ---- */

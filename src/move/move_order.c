@@ -5,7 +5,8 @@
  * A batch is one large file, up to ORDER_SECTORS of it, or small files that
  * have room on one track together.  Its data lies in pieces: a piece ends where
  * the next sector that is read lies elsewhere, which costs about a turn (a seek
- * and half of one), as reading or writing a track does.  Room for all of it is
+ * and half of one), as reading or writing a track does, or, further on on the
+ * same track, as much of a turn as lies between.  Room for all of it is
  * taken at once; it is moved if what the reads of a month save is more than
  * what moving costs, else the room is given back.
  */
@@ -23,6 +24,7 @@
 /* Each sector is read, written, and read back. */
 #define ORDER_PASSES 3u
 #define LOOK_ROOM 12u		/* leaves that an extent may need */
+#define TURN_PARTS 16u		/* costs are counted in parts of a turn */
 
 int order_want(struct moves *moves, uint64_t ino, uint32_t reads)
 {
@@ -60,23 +62,26 @@ static void batch_reset(struct ordering *order)
 {
 	order->ranges = order->handed = order->pieces = 0;
 	order->sectors = order->handed_sectors = order->end = 0;
-	order->runs = 0;
+	order->runs = order->cost = order->cut = 0;
 	order->reads = UINT32_MAX;
 	order->full = false;
-	order->file_start = (struct order_mark){ 0, 0, 0, 0 };
+	order->file_start = (struct order_mark){ 0 };
 }
 
 static struct order_mark mark(const struct ordering *order)
 {
-	return (struct order_mark){ order->ranges, order->runs, order->sectors,
-				    order->end };
+	return (struct order_mark){ order->ranges, order->runs, order->cost,
+				    order->sectors, order->end };
 }
 
-/* The file goes to the next batch. */
+/* The file goes to the next batch; where it lies behind what this one has,
+ * that is cut. */
 static void file_undo(struct ordering *order)
 {
+	order->cut = TURN_PARTS - order->file_break;
 	order->ranges = order->file_start.ranges;
 	order->runs = order->file_start.runs;
+	order->cost = order->file_start.cost;
 	order->sectors = order->file_start.sectors;
 	order->end = order->file_start.end;
 	order->at = 0;
@@ -127,12 +132,27 @@ static void blocks_add(struct ordering *order, uint64_t first, uint64_t end)
 	}
 }
 
-static void extent_add(struct ordering *order, const struct extent *extent)
+/* What it costs to read on at a sector, in parts of a turn: on the same track
+ * what lies between passes by. */
+static unsigned break_cost(const struct alloc *alloc, uint64_t end,
+			   uint64_t sector)
+{
+	struct range track;
+
+	alloc_track(alloc, sector, &track);
+	if (!end || end < track.first || end > sector)
+		return TURN_PARTS;
+	return (unsigned)((sector - end) * TURN_PARTS / track.n);
+}
+
+static void extent_add(const struct alloc *alloc, struct ordering *order,
+		       const struct extent *extent)
 {
 	const struct move_range *last = range_last(order);
 	uint64_t sector = addr_sector(extent->addr);
 	uint64_t off = extent->off, n = extent->n, first, end;
 	bool is_first = !order->file_start.ranges;
+	unsigned cost;
 
 	if (off < order->at) {
 		sector += order->at - off;
@@ -145,8 +165,11 @@ static void extent_add(struct ordering *order, const struct extent *extent)
 	}
 	if (order->reads > order->wish.reads)
 		order->reads = order->wish.reads;
-	if (sector != order->end)
-		order->runs++;
+	cost = sector == order->end ? 0 : break_cost(alloc, order->end, sector);
+	order->runs += sector != order->end;
+	order->cost += cost;
+	if (!last)
+		order->file_break = cost;
 	order->end = sector + n;
 	order->at = off + n;
 	first = off / BLOCK_SECTORS;
@@ -176,7 +199,7 @@ static int file_look(struct fs_txn *txn, struct ordering *order)
 	if (extent.flags & EXTENT_UNWRITTEN)
 		order->at = extent.off + extent.n;
 	else
-		extent_add(order, &extent);
+		extent_add(txn->fs->alloc, order, &extent);
 	return 0;
 }
 
@@ -219,10 +242,11 @@ static unsigned piece_runs(const struct ordering *order, int n)
 static bool pays(const struct ordering *order, unsigned runs)
 {
 	uint64_t tracks = order->sectors / (order->track ? order->track : 1);
+	uint64_t cost = order->cost, then = runs * TURN_PARTS;
 
-	return runs < order->runs &&
-	       (uint64_t)order->reads * (order->runs - runs) >
-		       order->runs + 2 * (uint64_t)runs + ORDER_PASSES * tracks;
+	return then + order->cut < cost &&
+	       order->reads * (cost - then - order->cut) >
+		       cost + 2 * then + ORDER_PASSES * tracks * TURN_PARTS;
 }
 
 static void pieces_give_back(struct moves *moves,
@@ -239,7 +263,7 @@ static int batch_take(struct fs_txn *txn, struct ordering *order)
 {
 	struct space *space = tree_space(txn->fs->tree);
 	const struct alloc_want want = { .sectors = order->sectors,
-					 .goal = order->goal };
+					 .goal = order->goal, .spare = true };
 	uint32_t group;
 	unsigned runs;
 	int rc;
@@ -376,6 +400,7 @@ void order_moved(struct move *move)
 	struct ordering *order = &move->moves->order;
 
 	pieces_give_back(move->moves, move->given, move->given_n);
+	move->moves->unfreed += move->moved;
 	order->status.sectors += move->moved;
 	order->moved += move->moved;
 	order->under_way--;

@@ -10,8 +10,8 @@
  *    before that leaves nothing behind, an error gives it back.
  * 3. A range in which anything fails, or that users have changed, stays where
  *    it is; the others go on.
- * 4. The free part of the track that a move empties is the move's until all of
- *    it is free, or nobody would ever find the whole track.
+ * 4. The free part of the tracks that a move empties is the move's until all of
+ *    them is free, or nobody would ever find a whole track.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -525,6 +525,8 @@ void move_swapped(struct move *move, int rc)
 	if (rc)
 		status->stale_sectors += (range->blocks - move->swapped) *
 					 BLOCK_SECTORS;
+	for (unsigned i = 0; !rc && i < range->sources; i++)
+		move->source[range->source + i].left = true;
 	range_drop(move, range, move->swapped);
 	move->file = NULL;
 	move->swapping++;
@@ -536,21 +538,45 @@ void move_swapped(struct move *move, int rc)
 
 /* ---- Time passes ---- */
 
-/* Some of what was on the track may have stayed there. */
+/* Is all of a track free, or the move's? */
+static bool track_is_empty(const struct move *move, const struct range *track)
+{
+	const struct rangeset *set =
+		space_free_set(tree_space(move->moves->fs->tree));
+	uint64_t at = track->first, end = at + track->n;
+	struct range run;
+	unsigned i;
+
+	while (at < end) {
+		for (i = 0; i < move->claims && move->claim[i].first != at; i++)
+			;
+		if (i < move->claims)
+			at += move->claim[i].n;
+		else if (rangeset_next(set, at, &run) && run.first <= at)
+			at = run.first + run.n;
+		else
+			return false;
+	}
+	return true;
+}
+
+/* Some of what was on the tracks may have stayed there. */
 static void drain(struct move *move, uint64_t now_ns)
 {
-	struct space *space = tree_space(move->moves->fs->tree);
-	bool is_free = move->moved == move->sectors;
-	bool over = !is_free || now_ns - move->step_ns >= DRAIN_NS;
+	const struct rangeset *set =
+		space_free_set(tree_space(move->moves->fs->tree));
+	bool is_free = true;
 	unsigned i;
 
 	for (i = 0; is_free && i < move->sources; i++)
-		is_free = rangeset_has(space_free_set(space),
-				       move->source[i].sector,
+		is_free = !move->source[i].left ||
+			  rangeset_has(set, move->source[i].sector,
 				       move->source[i].n);
-	if (!is_free && !over)
+	if (!is_free && now_ns - move->step_ns < DRAIN_NS)
 		return;
-	move->moves->status.tracks += is_free && move->track.n;
+	for (i = 0; i < move->tracks; i++)
+		move->moves->status.tracks +=
+			track_is_empty(move, &move->track[i]);
 	move_end(move);
 }
 

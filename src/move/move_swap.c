@@ -163,56 +163,123 @@ static void places_undo(struct move *move, unsigned places)
 	}
 }
 
-/* One range, near what it leaves. */
-static int place_range(struct fs_txn *txn, struct move *move,
-		       struct move_range *range)
+/* Room for what a move still has to place: a free track, when it has data for
+ * one and empties more; else the smallest part of a track in use that has room
+ * for all of it, or the largest one. */
+static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
+		      uint64_t left, struct alloc_piece *piece)
 {
-	uint64_t left = (uint64_t)range->blocks * BLOCK_SECTORS;
-	unsigned before = move->places;
-	uint32_t at = range->at, group;
-	struct move_place *place;
-	int rc = 0;
+	struct alloc_want want = {
+		.sectors = alloc_track_sectors(txn->fs->alloc, near) /
+			   TRAX_BLOCK_SECTORS * TRAX_BLOCK_SECTORS,
+		.goal = near, .spare = true,
+	};
+	uint32_t group;
+	int rc = -ENOSPC;
 
-	while (left && !rc) {
-		if (move->places - before == SWAP_PIECES ||
-		    move->places == MOVE_PLACES) {
-			rc = -ENOSPC;
-			break;
-		}
-		place = &move->place[move->places];
-		*place = (struct move_place){ .at = at };
-		rc = alloc_fill(txn->fs->alloc,
-				move->source[range->source].sector, left,
-				&place->piece, &group);
-		if (rc)
-			break;
-		move->places++;
-		at += (uint32_t)place->piece.n;
-		left -= place->piece.n;
+	if (left >= want.sectors && move->filled + 1 < move->tracks)
+		rc = alloc_take(txn->fs->alloc, &want, piece, 1, &group);
+	if (rc == 1) {
+		move->filled++;
+		return 0;
 	}
-	if (rc)
-		places_undo(move, before);
+	if (rc != -EAGAIN)
+		rc = alloc_fill(txn->fs->alloc, near, left, piece, &group);
 	return rc == -EAGAIN ? fs_txn_wait_group(txn, group) : rc;
 }
 
-/* What finds no place stays where it is. */
+/* How far places were found. */
+struct placing {
+	unsigned next;		/* range; the first `done` sectors of it have */
+	uint64_t done;
+	unsigned before, cuts;	/* places before it; pieces it got */
+};
+
+/* Ranges go into a piece whole, but one that is larger than the piece in part.
+ * What is left of the piece goes back. */
+static void piece_fill(struct move *move, const struct alloc_piece *piece,
+		       struct placing *p)
+{
+	uint64_t used = 0, n, left;
+	struct move_range *range;
+	struct move_place *place;
+
+	for (; p->next < move->ranges; p->next++) {
+		range = &move->range[p->next];
+		left = (uint64_t)range->blocks * BLOCK_SECTORS - p->done;
+		n = left < piece->n - used ? left : piece->n - used;
+		if (n < left && used)
+			break;
+		if (n && move->places == MOVE_PLACES)
+			break;
+		if (!n)
+			continue;
+		place = &move->place[move->places++];
+		*place = (struct move_place){
+			.piece = *piece, .at = range->at + (uint32_t)p->done,
+		};
+		place->piece.sector += used;
+		place->piece.n = n;
+		used += n;
+		p->done = n < left ? p->done + n : 0;
+		if (n < left)
+			break;
+	}
+	if (used < piece->n)
+		space_give_back(tree_space(move->moves->fs->tree),
+				piece->sector + used, piece->n - used);
+}
+
+static uint64_t left_to_place(const struct move *move, const struct placing *p)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = p->next; i < move->ranges; i++)
+		n += (uint64_t)move->range[i].blocks * BLOCK_SECTORS;
+	return n - p->done;
+}
+
+/* What finds no place, or would have to be cut too often, stays where it is. */
+static int place_next(struct fs_txn *txn, struct move *move, struct placing *p)
+{
+	struct move_range *range = &move->range[p->next];
+	struct alloc_piece piece;
+	int rc = -ENOSPC;
+
+	if (!range->blocks) {
+		p->next++;
+		return 0;
+	}
+	if (!p->done) {
+		p->before = move->places;
+		p->cuts = 0;
+	}
+	if (p->cuts++ < SWAP_PIECES && move->places < MOVE_PLACES)
+		rc = piece_take(txn, move, move->source[range->source].sector,
+				left_to_place(move, p), &piece);
+	if (!rc) {
+		piece_fill(move, &piece, p);
+	} else if (rc == -ENOSPC) {
+		places_undo(move, p->before);
+		range->blocks = 0;
+		p->done = 0;
+		rc = 0;
+	}
+	return rc;
+}
+
 static int place_run(struct fs_txn *txn)
 {
 	struct move *move = txn->state;
-	unsigned i;
-	int rc;
+	struct placing placing = { 0 };
+	int rc = 0;
 
 	places_undo(move, 0);
-	for (i = 0; i < move->ranges; i++) {
-		if (!move->range[i].blocks)
-			continue;
-		rc = place_range(txn, move, &move->range[i]);
-		if (rc == -ENOSPC)
-			move->range[i].blocks = 0;
-		else if (rc)
-			return rc;
-	}
-	return 0;
+	move->filled = 0;
+	while (!rc && placing.next < move->ranges)
+		rc = place_next(txn, move, &placing);
+	return rc;
 }
 
 static void place_end(struct fs_txn *txn, int rc, uint64_t seq)

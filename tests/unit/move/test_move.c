@@ -197,7 +197,7 @@ START_TEST(users_change_files)
 
 	bench_open(&b, 40 + (uint64_t)_i);
 	b.moves->limits = (struct move_limits){ -1, 1, 100, TURN_NS, 0,
-						0 };
+						0, true };
 	for (unsigned i = 0; i < 40000; i++) {
 		turn(&b);
 		if (i % 400 < 40)
@@ -239,22 +239,49 @@ START_TEST(power_goes)
 }
 END_TEST
 
-/* What can't be written, or read back, stays where it is. */
+static bool is_in_step(const struct bench *b, enum move_step step)
+{
+	for (unsigned i = 0; i < MOVE_SLOTS; i++)
+		if (b->moves->move[i] && b->moves->move[i]->step == step)
+			return true;
+	return false;
+}
+
+/* Until a move is in a step. */
+static void reach_step(struct bench *b, enum move_step step)
+{
+	unsigned turns = 0;
+
+	while (!is_in_step(b, step)) {
+		ck_assert_uint_lt(turns++, MAX_TURNS);
+		sim_advance(b->rig.sim, TURN_NS);
+		fs_run(b->rig.fs, 0);
+		if (!is_in_step(b, step))
+			moves_run(b->moves);
+	}
+}
+
+/* What can't be written, or read back, stays where it is.  The first writes
+ * after a move has begun are its data. */
 START_TEST(writes_fail)
 {
 	const struct sim_fault fault = {
 		.kind = _i % 2 ? SIM_FLIP : SIM_FAIL,
-		.ops = SIM_WRITES, .first = (8 + (uint64_t)_i) << 11,
-		.sectors = 40 << 11, .k = 20, .times = 12,
+		.ops = SIM_WRITES, .sectors = MIB << 11, .k = 1, .times = 12,
 	};
 	struct moves_status s;
+	unsigned turns = 0;
 	struct bench b;
 
 	bench_open(&b, 120 + (uint64_t)_i);
+	reach_step(&b, MOVE_READ);
 	ck_assert_int_eq(sim_fault_add(b.rig.sim, &fault), 0);
-	run_until(&b, 12, 0);
-	ck_assert_uint_gt(sim_fault_hits(b.rig.sim), 0);
+	while (sim_fault_hits(b.rig.sim) < fault.times) {
+		ck_assert_uint_lt(turns++, MAX_TURNS);
+		turn(&b);
+	}
 	sim_fault_clear(b.rig.sim);
+	run_until(&b, 12, 0);
 	moves_get_status(b.moves, &s);
 	ck_assert_uint_gt(s.failed_sectors, 0);
 	files_verify(&b);
@@ -281,13 +308,51 @@ START_TEST(pause_and_close)
 }
 END_TEST
 
-static bool is_in_step(const struct bench *b, enum move_step step)
+#define LARGE_BYTES (44u << 20)
+
+/* Somebody asks for something all the while. */
+static void busy_turns(struct bench *b, unsigned turns)
 {
-	for (unsigned i = 0; i < MOVE_SLOTS; i++)
-		if (b->moves->move[i] && b->moves->move[i]->step == step)
-			return true;
-	return false;
+	struct fs_op op = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
+
+	while (turns--) {
+		turn(b);
+		ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	}
 }
+
+/* Beside users tracks are emptied when large files find none, and else not. */
+START_TEST(large_files_need_room)
+{
+	static uint8_t data[1 << 20];
+	struct fs_op op = { .type = FS_WRITE, .size = sizeof(data),
+			    .data = data };
+	struct moves_status before, s;
+	unsigned whole;
+	struct bench b;
+
+	bench_open(&b, 180 + (uint64_t)_i);
+	busy_turns(&b, 400);
+	moves_get_status(b.moves, &before);
+	busy_turns(&b, 4000);
+	moves_get_status(b.moves, &s);
+	ck_assert_uint_eq(s.begun, before.begun);
+	ck_assert_int_eq(rig_mknod(&b.rig, 1, "large", S_IFREG | 0644,
+				   &op.ino), 0);
+	for (; op.offset < LARGE_BYTES; op.offset += op.size)
+		ck_assert_int_eq(rig_do(&b.rig, &op), 0);
+	ck_assert_int_eq(rig_sync(&b.rig), 0);
+	whole = whole_tracks(&b);
+	busy_turns(&b, 8000);
+	ck_assert_int_eq(rig_sync(&b.rig), 0);
+	busy_turns(&b, 200);
+	moves_get_status(b.moves, &s);
+	ck_assert_uint_gt(s.tracks, before.tracks + 4);
+	ck_assert_uint_gt(whole_tracks(&b), whole + 2);
+	files_verify(&b);
+	bench_close(&b);
+}
+END_TEST
 
 static uint64_t reserved(struct bench *b)
 {
@@ -301,19 +366,12 @@ static uint64_t reserved(struct bench *b)
 START_TEST(unmounts_in_each_step)
 {
 	enum move_step step = (enum move_step)_i;
-	unsigned turns = 0;
 	uint64_t before;
 	struct bench b;
 
 	bench_open(&b, 200 + (uint64_t)_i);
 	before = reserved(&b);
-	while (!is_in_step(&b, step)) {
-		ck_assert_uint_lt(turns++, MAX_TURNS);
-		sim_advance(b.rig.sim, TURN_NS);
-		fs_run(b.rig.fs, 0);
-		if (!is_in_step(&b, step))
-			moves_run(b.moves);
-	}
+	reach_step(&b, step);
 	moves_close(b.moves);
 	ck_assert_uint_eq(reserved(&b), before);
 	rig_remount(&b.rig);
@@ -575,6 +633,7 @@ int main(void)
 	tcase_add_loop_test(tcase, pause_and_close, 0, 12);
 	tcase_add_loop_test(tcase, unmounts_in_each_step, MOVE_LOOK,
 			    MOVE_DRAIN + 1);
+	tcase_add_loop_test(tcase, large_files_need_room, 0, 2);
 	tcase_add_test(tcase, outlives_a_mount);
 	tcase_add_loop_test(tcase, files_are_brought_together, 0, 2);
 	tcase_add_loop_test(tcase, what_is_read_is_brought_together, 0, 2);
