@@ -389,7 +389,8 @@ void head_begin_at(struct head *head, struct head_access *access,
 	if (!access->write)
 		head->read_ends[head->reads++ % READS_KEPT] =
 			access->lbn + access->sectors;
-	access->unsure = head->unsure && !access->streams;
+	access->unsure = (head->unsure && !access->streams) ||
+			 (!access->write && now_ns < head->destage_ns);
 	head->unsure = access->streams;
 	head->accesses++;
 	head->lost_run =
@@ -410,6 +411,11 @@ void head_begin_at(struct head *head, struct head_access *access,
 void head_begin(struct head *head, struct head_access *access)
 {
 	head_begin_at(head, access, env_now_ns(head->env));
+}
+
+void head_flushed(struct head *head)
+{
+	head->destage_ns = 0;
 }
 
 uint64_t head_busy_until_ns(const struct head *head)

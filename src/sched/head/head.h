@@ -57,8 +57,9 @@ struct head_access {
 	bool streams;		/* begins where the access before ends: the
 				 * drive may have read it ahead */
 	bool follows;		/* begins where a recent read ends: likewise */
-	bool unsure;		/* the head began wherever read-ahead had left
-				 * it: the prediction is not judged */
+	bool unsure;		/* the head began wherever read-ahead or the
+				 * write cache had left it: the prediction is
+				 * not judged */
 	bool unknown;		/* its tracks are not measured, so it says
 				 * nothing of the phase */
 	uint64_t handed_ns;
@@ -162,6 +163,9 @@ void head_begin(struct head *head, struct head_access *access);
 /* It has completed; result as of disk.h. */
 void head_end(struct head *head, struct head_access *access,
 	      uint64_t complete_ns, int result);
+
+/* A flush has ended: the drive's cache holds no writes. */
+void head_flushed(struct head *head);
 
 /* When the running access is expected to end; 0: nothing is running. */
 uint64_t head_busy_until_ns(const struct head *head);

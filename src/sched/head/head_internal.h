@@ -61,6 +61,9 @@ struct head {
 	uint64_t last_ns;		/* something was handed over */
 	bool writes_trusted;		/* writes are on, but not yet judged */
 	bool writes_cached;		/* the drive took some in its cache */
+	unsigned taken;			/* writes that it took, less those that
+					 * went to the medium */
+	uint64_t destage_ns;		/* until then it may be writing them */
 	double writes_ahead;		/* phase by writes less that by reads */
 	unsigned writes_known;		/* writes behind writes_ahead */
 	uint64_t predicted_ns;		/* time at which a read last showed the

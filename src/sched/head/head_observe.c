@@ -60,6 +60,11 @@
 /* Prediction goes off after this many accesses without a known phase: nothing
  * is predicted then, and one request at a time only costs. */
 #define LOST_RUN 64u
+/* A drive writes what is in its cache whenever nobody asks for anything, and is
+ * elsewhere then.  It takes a second for some hundred places. */
+#define DESTAGE_NS 1000000000u
+/* It has a cache if most of so many writes were taken by it. */
+#define TAKEN_MOST 8u
 /* Writes move the phase when no read has told it for this many accesses.  The
  * delay of writes against reads is known after WRITES_KNOWN of them. */
 #define WRITES_AFTER 8u
@@ -79,6 +84,18 @@ static void head_predict(const struct head *head, enum seek_learn_kind kind)
 		 (double)head->mech.period_ps / 1e9);
 }
 
+static void head_go_off(struct head *head)
+{
+	/* What has been learned since may have been of something else. */
+	if (head->have_sure)
+		head->learn = head->sure;
+	else
+		seek_learn_forget(&head->learn);
+	seek_learn_apply(&head->learn, &head->mech);
+	head_set_mode(head, HEAD_OFF);
+	accuracy_clear(&head->accuracy[SEEK_LEARN_READ]);
+}
+
 static void head_fail(struct head *head)
 {
 	uint64_t rest_ns = RETRY_TIMES * head->trial_busy_ns, first_ns;
@@ -88,17 +105,9 @@ static void head_fail(struct head *head)
 	first_ns = RETRY_NS << head->failures;
 	head->failures += head->failures < RETRY_DOUBLES;
 	rest_ns = rest_ns < first_ns ? rest_ns : first_ns;
-	/* What has been learned since may have been of something else. */
-	if (head->have_sure)
-		head->learn = head->sure;
-	else
-		seek_learn_forget(&head->learn);
-	seek_learn_apply(&head->learn, &head->mech);
-
 	head->retry_ns = env_now_ns(head->env) +
 			 (rest_ns > RETRY_NS ? rest_ns : RETRY_NS);
-	head_set_mode(head, HEAD_OFF);
-	accuracy_clear(&head->accuracy[SEEK_LEARN_READ]);
+	head_go_off(head);
 }
 
 /* Writes of which little is known yet are believed in: a target that is missed
@@ -219,7 +228,10 @@ static void head_count_error(struct head *head, enum seek_learn_kind kind,
 }
 
 /* Does the completion of an access say when its last sector passed?  Not when
- * it could begin anywhere. */
+ * it could begin anywhere: of those shorter than this part of a turn few are
+ * met in the middle, and stand out. */
+#define SHORT_PART 4u
+
 static bool access_has_angle(const struct head *head,
 			     const struct head_access *access)
 {
@@ -227,7 +239,7 @@ static bool access_has_angle(const struct head *head,
 					head->mech.zero_latency_read;
 
 	return access->expected.head.at_ns == access->expected.bus_ns &&
-	       (!anywhere || access->expected.transfer_ns * 8 <
+	       (!anywhere || access->expected.transfer_ns * SHORT_PART <
 			     head_period_ns(head));
 }
 
@@ -428,10 +440,22 @@ static bool access_is_hit(const struct head *head,
 	       access->arrive_ns + access->expected.transfer_ns;
 }
 
-static void head_hit(struct head *head, const struct head_access *access)
+/* A write came back before the head can have been there.  By chance some do, if
+ * what is believed is wrong. */
+static void head_cache_takes(struct head *head, uint64_t complete_ns)
+{
+	head->taken += head->taken < TAKEN_MOST;
+	if (head->taken > TAKEN_MOST / 2)
+		head->destage_ns = complete_ns + DESTAGE_NS;
+}
+
+static void head_hit(struct head *head, const struct head_access *access,
+		     uint64_t complete_ns)
 {
 	head->kind[access->write].hits++;
 	if (access->write) {
+		if (access_is_quick(head, access, complete_ns))
+			head_cache_takes(head, complete_ns);
 		/* A write shows nothing of the phase. */
 		head->silent++;
 		head->alone++;
@@ -469,7 +493,7 @@ static void head_take(struct head *head, struct head_access *access,
 		return;
 	}
 	if (access_is_hit(head, access, complete_ns)) {
-		head_hit(head, access);
+		head_hit(head, access, complete_ns);
 		if (access->follows) {
 			head_go_to(head, access, complete_ns);
 			head->unsure = true;
@@ -479,6 +503,8 @@ static void head_take(struct head *head, struct head_access *access,
 	if (!access->write) {
 		head->hits_run = 0;
 		head->odd_run -= head->odd_run > 0;
+	} else {
+		head->taken /= 2;
 	}
 	head->silent += !access->streams;
 	head->alone += !access->streams;
@@ -557,8 +583,12 @@ static void head_guess(struct head *head, struct head_access *access,
 
 	if (!access->write)
 		head->hits_run = quick ? head->hits_run + 1 : 0;
+	if (quick && access->write)
+		head_cache_takes(head, complete_ns);
 	if (quick)
 		return;
+	if (access->write)
+		head->taken /= 2;
 	if (head->mode == HEAD_ON && !access->write && !access->part &&
 	    !access->follows)
 		head_observe_phase(head, access, complete_ns);
@@ -575,12 +605,25 @@ static bool trial_contradicts(const struct head *head)
 	return outliers >= TRIAL_OUTLIERS && outliers > taken;
 }
 
+/* A trial while the drive writes what is in its cache would say nothing. */
+static void head_put_off(struct head *head)
+{
+	head->retry_ns = 0;
+	head_go_off(head);
+}
+
 static void head_try_again(struct head *head)
 {
+	uint64_t now_ns = env_now_ns(head->env);
+
 	if (head->mode == HEAD_ON && head->lost_run >= LOST_RUN)
 		head_lose(head);
-	if (head->mode == HEAD_OFF &&
-	    env_now_ns(head->env) >= head->retry_ns) {
+	if (now_ns < head->destage_ns) {
+		if (head->mode == HEAD_TRIAL)
+			head_put_off(head);
+		return;
+	}
+	if (head->mode == HEAD_OFF && now_ns >= head->retry_ns) {
 		accuracy_clear(&head->accuracy[SEEK_LEARN_READ]);
 		accuracy_clear(&head->trial_writes);
 		head->trial_writes.on = false;

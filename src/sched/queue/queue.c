@@ -384,6 +384,8 @@ static void queue_end_flush(struct queue *queue, struct access *access)
 		queue->flush_rc = access->disk.result;
 	if (!queue->flush_rc && access->writes > queue->flushed_writes)
 		queue->flushed_writes = access->writes;
+	if (queue->head && !queue_unflushed(queue))
+		head_flushed(queue->head);
 	while ((req = list_first(&access->requests, struct queue_request,
 				 link))) {
 		list_del(&req->link);

@@ -258,6 +258,29 @@ START_TEST(test_write_cache)
 }
 END_TEST
 
+/* While the drive writes what its cache has taken it is elsewhere when a read
+ * comes; that says nothing of what is believed. */
+START_TEST(writes_in_the_cache_spoil_no_reads)
+{
+	struct rig_options options = { .doubt = with_write_cache,
+				       .volatile_cache = true };
+	struct head_stats before, after;
+
+	open_rig(&options, "wd800");
+	run(4, 8, 100, 300);
+	before = stats();
+	ck_assert(before.read.on);
+	run(1, 8, 67, 600);
+	run(4, 8, 100, 400);
+	after = stats();
+	ck_assert(after.read.on);
+	ck_assert_uint_eq(after.read.switched, before.read.switched);
+	ck_assert_uint_lt((after.read.wrong - before.read.wrong) * 20,
+			  after.read.predictions - before.read.predictions);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- beliefs that are off ---- */
 
 static void skew_by_a_sector(struct spec *is, struct spec *model, void *arg)
@@ -978,6 +1001,8 @@ int main(void)
 		{ "seeks_are_learned", test_seeks_are_learned, 1 },
 		{ "no_rotation", test_no_rotation, 1 },
 		{ "write_cache", test_write_cache, 1 },
+		{ "writes_in_the_cache", writes_in_the_cache_spoil_no_reads,
+		  1 },
 		{ "beliefs_off", test_beliefs_off, 3 * DOUBTS },
 		{ "off_within_200", test_off_within_200, 1 },
 		{ "data_untouched", test_data_untouched, 1 },
