@@ -562,7 +562,9 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 				.done = fetch_done,
 				.owner = fetch,
 			},
-			.class = fetch->class,
+			/* Who has a pace waits for it, if only later. */
+			.class = fetch->deadline_ns ? QUEUE_READ :
+						      fetch->class,
 			.deadline_ns = fetch->deadline_ns,
 			.who = FAULT_READ_DATA,
 			.failures = fetch->failures,

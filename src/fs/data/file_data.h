@@ -187,6 +187,7 @@ struct stream {
 	uint64_t ahead;		/* byte up to which is read ahead */
 	uint64_t sums;		/* byte up to which checksums have been asked
 				 * for */
+	uint64_t begin;		/* byte at which its first read began */
 	uint64_t read_at;	/* byte at which the last read began */
 	unsigned count;		/* number of reads in order */
 	uint64_t used;

@@ -16,6 +16,12 @@
 #define LEAST_AHEAD_NS 1000000000ull
 /* A reader that has not been heard of for so long has gone. */
 #define GONE_NS (30 * SECOND_NS)
+/* Who reads so much at once and then rests has as much time for it, less one in
+ * so many parts. */
+#define WAIT_PART 4u
+/* A piece grows by what could be read in one in so many parts of the time by
+ * which the one before came too early, if all readers do so. */
+#define GROW_PART 2u
 /* All but this part of the chunks is for what is read ahead of them. */
 #define SHARE_PART 8u
 
@@ -67,11 +73,12 @@ static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 }
 
 void pace_read(struct files *files, struct pace *pace, uint64_t offset,
-	       bool direct, uint64_t over_ns, uint64_t now_ns)
+	       uint64_t bytes, bool direct, uint64_t over_ns, uint64_t now_ns)
 {
 	bool first = !pace->beat_ns;
 
 	pace->direct = direct;
+	pace->bytes = bytes;
 	if (!first && (!over_ns || now_ns < over_ns + REST_NS))
 		return;
 	if (first) {
@@ -83,33 +90,48 @@ void pace_read(struct files *files, struct pace *pace, uint64_t offset,
 	pace->window_at = offset;
 }
 
-uint64_t pace_due_ns(const struct pace *pace, uint64_t at, uint64_t offset,
-		     uint64_t now_ns)
+uint64_t pace_due_ns(const struct pace *pace, uint64_t offset)
 {
+	uint64_t ahead = offset > pace->beat_at ? offset - pace->beat_at : 0;
+
 	if (!pace->rate)
 		return 0;
-	return now_ns + 1 +
-	       (offset > at ? (offset - at) * SECOND_NS / pace->rate : 0);
+	if (pace->direct)
+		ahead += pace->bytes / WAIT_PART * (WAIT_PART - 1);
+	return pace->beat_ns + 1 + ahead * SECOND_NS / pace->rate;
 }
 
-uint64_t pace_read_due_ns(const struct pace *pace, uint64_t bytes,
+/* A read that is late itself is no reason to be in more of a hurry than it
+ * was. */
+uint64_t pace_read_due_ns(const struct pace *pace, uint64_t offset,
 			  uint64_t now_ns)
 {
-	return pace_due_ns(pace, 0, bytes / 2, now_ns);
+	uint64_t due_ns = pace_due_ns(pace, offset);
+	uint64_t wait_ns = pace->rate ? pace->bytes * SECOND_NS / pace->rate :
+					0;
+
+	if (!due_ns || !pace->direct)
+		return due_ns;
+	return now_ns + wait_ns / WAIT_PART * (WAIT_PART - 1);
 }
 
 uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
-			  uint64_t ahead, uint64_t end, uint64_t most)
+			  const struct pace_ahead *ahead)
 {
 	uint64_t pool = pool_count(files->chunk_pool) * CHUNK_BYTES;
-	uint64_t share = (pool - pool / SHARE_PART) / files->paced_count;
+	uint64_t share = (pool - pool / SHARE_PART) / files->paced_count / 2;
 	uint64_t least = pace->rate * LEAST_AHEAD_NS / SECOND_NS;
-	uint64_t at = pace->direct ? end : pace->beat_at;
+	uint64_t at = pace->direct ? ahead->end : pace->beat_at, left;
+	uint64_t most = ahead->most < share ? ahead->most : share;
 
-	if (ahead >= at + least)
+	left = ahead->ahead > at ? ahead->ahead - at : 0;
+	if (left >= least && left >= pace->piece)
 		return 0;
-	pace->piece = pace->piece ? 2 * pace->piece : least;
-	most = most < share ? most : share;
+	if (!pace->piece)
+		pace->piece = least;
+	else if (ahead->there)
+		pace->piece += ahead->media_rate / files->paced_count *
+			       left / pace->rate / GROW_PART;
 	if (pace->piece > most)
 		pace->piece = most > least / 2 ? most : least / 2;
 	return pace->piece;

@@ -30,28 +30,42 @@ struct pace {
 	uint64_t window_at;	/* first byte that was asked for then */
 	uint64_t rate;		/* bytes a second; 0: no pace is known */
 	bool direct;		/* no cache reads ahead for it */
+	uint64_t bytes;		/* bytes of the last read */
 	uint64_t piece;		/* bytes read ahead the last time */
 };
 
-/* A read at `offset` has come; those before it were over at over_ns (0: some
- * are not, or there were none). */
+/* A read of `bytes` at `offset` has come; those before it were over at over_ns
+ * (0: some are not, or there were none). */
 void pace_read(struct files *files, struct pace *pace, uint64_t offset,
-	       bool direct, uint64_t over_ns, uint64_t now_ns);
+	       uint64_t bytes, bool direct, uint64_t over_ns, uint64_t now_ns);
 
-/* When a reader that is at byte `at` now comes to byte `offset`; 0: its pace is
- * not known. */
-uint64_t pace_due_ns(const struct pace *pace, uint64_t at, uint64_t offset,
-		     uint64_t now_ns);
+/* When byte `offset` is to be in memory; 0: the pace is not known. */
+uint64_t pace_due_ns(const struct pace *pace, uint64_t offset);
 
-/* When a read of so many bytes that has come now should be over; 0: its pace is
- * not known. */
-uint64_t pace_read_due_ns(const struct pace *pace, uint64_t bytes,
+/* When the last read, which has come now, at `offset`, should be over; 0: its
+ * pace is not known. */
+uint64_t pace_read_due_ns(const struct pace *pace, uint64_t offset,
 			  uint64_t now_ns);
 
-/* How many bytes to read on for a reader whose last read ended at `end`, when
- * all before byte `ahead` is in memory or on its way; 0: that is enough. */
+struct pace_ahead {
+	uint64_t ahead;		/* all before this byte is in memory, or on
+				 * its way */
+	bool there;		/* it is in memory */
+	uint64_t end;		/* where the last read ended */
+	uint64_t most;		/* bytes to read on, at most */
+	uint64_t media_rate;	/* bytes a second that pass under the head */
+};
+
+/*
+ * How many bytes to read on for a reader; 0: there is enough.
+ *
+ * While a piece is used up the next one is read, so what is wanted next is
+ * asked for as long before as the last piece lasts.  All readers may ask in the
+ * same moment: a piece grows by what all of them together can be given in the
+ * time by which the last one came too early.
+ */
 uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
-			  uint64_t ahead, uint64_t end, uint64_t most);
+			  const struct pace_ahead *ahead);
 
 /* The stream is forgotten. */
 void pace_end(struct files *files, struct pace *pace);

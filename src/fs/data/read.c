@@ -55,6 +55,8 @@
 /* Of what is read ahead of a reader with a pace each so much has a deadline of
  * its own: as much as one access takes. */
 #define PACED_BYTES (READ_WAIT_BLOCKS * BLOCK_BYTES)
+/* A turn of a drive of which nothing is known. */
+#define USUAL_PERIOD_NS 8333333u
 #define SUMS_LEAVES 4u		/* SUMS_AHEAD_BYTES of data, at 14 MB a leaf */
 
 struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
@@ -156,22 +158,25 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 /* The same for a reader with a pace: each part has its own deadline, and what
  * could not be asked for now is later. */
 static void read_ahead_paced(struct file *file, struct stream *stream,
-			     uint64_t end, uint64_t most)
+			     uint64_t end, uint64_t most, uint64_t media_rate)
 {
-	struct files *files = file->files;
-	uint64_t now_ns = env_now_ns(files->fs->env), at = stream->ahead;
-	uint64_t bytes = pace_ahead_bytes(files, &stream->pace, at, end,
-					  most);
-	uint64_t to = at + bytes < file->size ? at + bytes : file->size;
-	uint64_t stop, due_ns;
+	const struct pace_ahead ahead = {
+		.ahead = stream->ahead,
+		.there = chunk_block(file, (stream->ahead - 1) / BLOCK_BYTES),
+		.end = end,
+		.most = most,
+		.media_rate = media_rate,
+	};
+	uint64_t at = stream->ahead;
+	uint64_t to = at + pace_ahead_bytes(file->files, &stream->pace, &ahead);
+	uint64_t stop;
 
+	to = to < file->size ? to : file->size;
 	for (; at < to; at = stop) {
 		stop = at + PACED_BYTES < to ? at + PACED_BYTES : to;
-		due_ns = pace_due_ns(&stream->pace, stream->read_at, at,
-				     now_ns);
 		if (!chunks_read_ahead(file, at / BLOCK_BYTES,
 				       (stop + BLOCK_BYTES - 1) / BLOCK_BYTES,
-				       false, due_ns))
+				       false, pace_due_ns(&stream->pace, at)))
 			break;
 		stream->ahead = stop;
 	}
@@ -262,15 +267,25 @@ static struct stream *read_seen(struct io *io, uint64_t end)
 	struct stream *stream = stream_find(file, io->op->offset, end);
 
 	stream->used = ++file->stream_clock;
-	stream->count++;
+	if (!stream->count++)
+		stream->begin = io->op->offset;
 	stream->read_at = io->op->offset;
 	stream->next = end > stream->next ? end : stream->next;
 	pace_read(file->files, &stream->pace, io->op->offset,
-		  io->op->flags & O_DIRECT,
+		  end - io->op->offset, io->op->flags & O_DIRECT,
 		  file->reads == 1 ? file->read_over_ns : 0, io->begun_ns);
 	io->rwait.deadline_ns = pace_read_due_ns(&stream->pace,
-			end - io->op->offset, io->begun_ns);
+						 io->op->offset, io->begun_ns);
 	return stream;
+}
+
+/* Bytes a second that pass under the head, about. */
+static uint64_t media_rate(const struct file *file, uint64_t track)
+{
+	uint64_t period_ns = geom_period_ns(file->files->fs->geom);
+
+	return track * 1000000000ull /
+	       (period_ns ? period_ns : USUAL_PERIOD_NS);
 }
 
 static void read_stream(struct io *io, struct stream *stream, uint64_t end)
@@ -288,7 +303,8 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 	if (stream->ahead < end)
 		stream->ahead = end;
 	if (stream->pace.rate) {
-		read_ahead_paced(file, stream, end, window);
+		read_ahead_paced(file, stream, end, window,
+				 media_rate(file, track));
 		chunks_passed(file, 0, offset / BLOCK_BYTES);
 		return;
 	}
@@ -299,6 +315,12 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 		stream->ahead = 2 * end;
 		return;
 	}
+	/* Each time twice as far: where many read, what one of them may not
+	 * want soon makes the others late. */
+	if (window > 2 * (end - stream->begin))
+		window = 2 * (end - stream->begin);
+	if (file->files->paced_count && window > 2 * (end - offset))
+		window = 2 * (end - offset);
 	if (stream->ahead - end > window / 2)
 		return;
 	read_ahead_to(file, stream->ahead, end + window,

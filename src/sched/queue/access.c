@@ -195,7 +195,8 @@ static void access_extend(struct access *access, struct queue_request *req)
 	for (front = 0; front < 2; front++) {
 		end = req;
 		while ((near = access_neighbour(queue, end, !front)) &&
-		       access_has_room(access, near)) {
+		       access_has_room(access, near) &&
+		       !queue_stays_back(queue, near)) {
 			queue_leave_waiting(queue, near);
 			access_add(access, near, front);
 			queue->stats.merged++;
@@ -319,7 +320,8 @@ struct queue_request *access_continued(const struct queue *queue)
 			return NULL;
 		req = container_of(interval, struct queue_request, waiting);
 		if (req->disk.op == last->disk.op && !req->uncached_hint &&
-		    req->disk.fua == last->disk.fua)
+		    req->disk.fua == last->disk.fua &&
+		    !queue_stays_back(queue, req))
 			return req;
 	}
 	return NULL;

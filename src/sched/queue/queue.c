@@ -57,9 +57,6 @@ static const struct {
 	[QUEUE_WRITE_BACK] = { 2500000000, 5000000000 },
 	[QUEUE_IDLE] = { 30000000000, 60000000000 },
 };
-/* What is read ahead for a reader with a pace is of age so long before it is
- * wanted: time for some accesses, of which others have the same deadline. */
-#define AHEAD_LEAD_NS 100000000u
 /* A request of a class in which many wait is of age only when all of them could
  * have been served so many times, one after the other: there, order helps all
  * of them more than age. */
@@ -216,9 +213,7 @@ bool queue_is_of_age(const struct queue *queue, const struct queue_request *req,
 	if (count > MANY)
 		all_ns *= MANY_TIMES;
 	if (req->deadline_ns && req->class != QUEUE_READ)
-		return now_ns + (req->class == QUEUE_READ_AHEAD ?
-					 AHEAD_LEAD_NS : 0) >=
-		       req->deadline_ns;
+		return now_ns >= req->deadline_ns;
 	return now_ns + class_ages[req->class].promised_ns >=
 	       req->waiting.due_ns + (all_ns > age_ns ? all_ns : age_ns);
 }

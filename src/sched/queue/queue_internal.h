@@ -184,6 +184,10 @@ bool queue_has_waiting(const struct queue *queue);
 bool queue_class_waits(const struct queue *queue, int class);
 /* The most urgent request of those that are of age; NULL: none is. */
 struct queue_request *queue_overdue(const struct queue *queue);
+/* A reader with a pace wants it later than others want what waits, and these
+ * have no time left. */
+bool queue_stays_back(const struct queue *queue,
+		      const struct queue_request *req);
 /* Must even a run of its class end for a request that is of age?  Not if it
  * goes on with that run. */
 bool queue_is_urgent(const struct queue *queue,

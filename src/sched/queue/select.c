@@ -219,11 +219,29 @@ static void choose_cut(struct queue *queue, struct candidate *candidate)
 
 /* Reads for which there is time stay back while others wait that are wanted
  * sooner; those that are wanted within GROUP_NS are served on one way over the
- * disk (SCAN-EDF). */
-static uint64_t due_together_ns(const struct interval *first, int class)
+ * disk (SCAN-EDF).  0: no limit. */
+static uint64_t due_together_ns(const struct queue *queue, int class)
 {
-	return class == QUEUE_READ || class == QUEUE_READ_AHEAD ?
-		       first->due_ns + GROUP_NS : 0;
+	const struct interval *first =
+		interval_first_due(queue->waiting[class]);
+	uint64_t now_ns = env_now_ns(queue->env);
+
+	if (!first || (class != QUEUE_READ && class != QUEUE_READ_AHEAD))
+		return 0;
+	return (first->due_ns > now_ns ? first->due_ns : now_ns) + GROUP_NS;
+}
+
+/* There is no time for it if all that waits takes until the first is due. */
+bool queue_stays_back(const struct queue *queue,
+		      const struct queue_request *req)
+{
+	const struct interval *first =
+		interval_first_due(queue->waiting[QUEUE_READ]);
+
+	return req->deadline_ns && req->class == QUEUE_READ &&
+	       req->waiting.due_ns > due_together_ns(queue, QUEUE_READ) &&
+	       env_now_ns(queue->env) + queue->access_ns *
+			queue->share.count[QUEUE_READ] > first->due_ns;
 }
 
 static void choose_by_policy(struct queue *queue, int class,
@@ -246,7 +264,7 @@ static void choose_by_policy(struct queue *queue, int class,
 	}
 	if (!candidate->req) {
 		first = interval_first_due(queue->waiting[class]);
-		view.due_most_ns = due_together_ns(first, class);
+		view.due_most_ns = due_together_ns(queue, class);
 		choose_limited(queue, class, head_state, view, candidate);
 	}
 	/* Of thousands that wait not all are looked at. */
@@ -325,9 +343,7 @@ static void choose_overdue(struct queue *queue,
 		place_find(queue, req, head_state, candidate);
 		return;
 	}
-	view.due_most_ns = req->waiting.due_ns +
-			   (req->class == QUEUE_READ_AHEAD ? GROUP_NS :
-							     TOGETHER_NS);
+	view.due_most_ns = req->waiting.due_ns + TOGETHER_NS;
 	choose_limited(queue, (int)req->class, head_state, view, candidate);
 	if (!candidate->req)
 		*candidate = (struct candidate){
@@ -409,7 +425,8 @@ static struct queue_request *read_continued(const struct queue *queue)
 						queue->head_sector);
 		if (interval &&
 		    interval->first - queue->head_sector <= LEFT_OUT &&
-		    of_waiting(interval)->disk.op == DISK_READ)
+		    of_waiting(interval)->disk.op == DISK_READ &&
+		    !queue_stays_back(queue, of_waiting(interval)))
 			return of_waiting(interval);
 	}
 	return NULL;

@@ -38,7 +38,7 @@ static uint64_t read_direct(struct pace *of, unsigned periods, uint64_t rest_ns)
 
 	for (i = 0; i < periods; i++) {
 		now_ns = i ? over_ns + rest_ns : now_ns;
-		pace_read(files, of, i * BYTES, true, over_ns, now_ns);
+		pace_read(files, of, i * BYTES, BYTES, true, over_ns, now_ns);
 		over_ns = now_ns + 10000000;
 	}
 	return now_ns;
@@ -50,9 +50,12 @@ START_TEST(a_reader_that_rests_has_a_pace)
 
 	ck_assert_uint_eq(pace.rate, 2 * BYTES);
 	ck_assert_uint_eq(files->paced_count, 1);
-	/* It comes to the next byte a period later. */
-	ck_assert_uint_eq(pace_due_ns(&pace, 4 * BYTES, 5 * BYTES, now_ns),
-			  now_ns + PERIOD + 1);
+	/* It comes to the next byte a period later, and has three quarters of
+	 * one to read it. */
+	ck_assert_uint_eq(pace_due_ns(&pace, 5 * BYTES),
+			  now_ns + PERIOD + PERIOD * 3 / 4 + 1);
+	ck_assert_uint_eq(pace_read_due_ns(&pace, 4 * BYTES, now_ns),
+			  now_ns + PERIOD * 3 / 4);
 }
 END_TEST
 
@@ -61,7 +64,7 @@ START_TEST(a_reader_that_reads_on_has_none)
 	read_direct(&pace, 50, 1000000);
 	ck_assert_uint_eq(pace.rate, 0);
 	ck_assert_uint_eq(files->paced_count, 0);
-	ck_assert_uint_eq(pace_due_ns(&pace, 0, BYTES, SECOND), 0);
+	ck_assert_uint_eq(pace_due_ns(&pace, BYTES), 0);
 }
 END_TEST
 
@@ -79,17 +82,36 @@ START_TEST(windows_of_the_kernel_tell_the_rate)
 		uint64_t over_ns = now_ns + 10000000;
 
 		now_ns = SECOND + (kib[i][0] << 10) * SECOND / rate;
-		pace_read(files, &pace, kib[i][1] << 10, false,
+		pace_read(files, &pace, kib[i][1] << 10, 512 << 10, false,
 			  i ? over_ns : 0, now_ns);
 		if (i < 2)
 			continue;
 		ck_assert_uint_ge(pace.rate, rate - 2);
 		ck_assert_uint_le(pace.rate, rate + 2);
+		/* The window is wanted when the reader comes to it. */
+		ck_assert_uint_le(pace_read_due_ns(&pace, kib[i][1] << 10,
+						   now_ns),
+			now_ns + (kib[i][1] - kib[i][0] + 1) * 1024 *
+				SECOND / rate);
+		ck_assert_uint_ge(pace_read_due_ns(&pace, kib[i][1] << 10,
+						   now_ns),
+			now_ns + (kib[i][1] - kib[i][0] - 1) * 1024 *
+				SECOND / rate);
 	}
 }
 END_TEST
 
-/* All that is read ahead of many readers fits into memory. */
+static uint64_t ahead(struct pace *of, uint64_t to, bool there)
+{
+	const struct pace_ahead ahead = {
+		.ahead = to, .there = there, .end = 3 * BYTES,
+		.most = 4 << 20, .media_rate = 200000000,
+	};
+
+	return pace_ahead_bytes(files, of, &ahead);
+}
+
+/* All that is read ahead of many readers fits into memory, twice. */
 START_TEST(readers_share_the_memory)
 {
 	struct pace many[300] = { { .rate = 0 } };
@@ -100,17 +122,37 @@ START_TEST(readers_share_the_memory)
 		read_direct(&many[i], 3, PERIOD);
 	for (round = 0; round < 5; round++)
 		for (i = 0, all = 0; i < 300; i++) {
-			bytes = pace_ahead_bytes(files, &many[i], 3 * BYTES,
-						 3 * BYTES, 4 << 20);
+			bytes = ahead(&many[i], 3 * BYTES, true);
 			ck_assert_uint_ge(bytes, BYTES / 2);
 			all += bytes;
 		}
-	ck_assert_uint_le(all, (uint64_t)CHUNKS * CHUNK_BYTES);
+	ck_assert_uint_le(2 * all, (uint64_t)CHUNKS * CHUNK_BYTES);
 	/* Who has enough gets no more. */
-	ck_assert_uint_eq(pace_ahead_bytes(files, &many[0], 6 * BYTES,
-					   3 * BYTES, 4 << 20), 0);
+	ck_assert_uint_eq(ahead(&many[0], 6 * BYTES, true), 0);
 	for (i = 0; i < 300; i++)
 		pace_end(files, &many[i]);
+}
+END_TEST
+
+/* A piece that was there long before it was wanted is followed by a larger one,
+ * by as much as all readers can be given in half of that time. */
+START_TEST(pieces_grow_by_the_time_that_is_left)
+{
+	struct pace other = { .rate = 0 };
+	uint64_t first;
+
+	read_direct(&pace, 3, PERIOD - 10000000);
+	read_direct(&other, 3, PERIOD - 10000000);
+	first = ahead(&pace, 3 * BYTES, false);
+	ck_assert_uint_eq(first, 2 * BYTES);
+	/* The last one is not there yet. */
+	ck_assert_uint_eq(ahead(&pace, 4 * BYTES, false), first);
+	/* It came as the reader did. */
+	ck_assert_uint_eq(ahead(&pace, 3 * BYTES, true), first);
+	/* It came ten milliseconds before. */
+	ck_assert_uint_eq(ahead(&pace, 3 * BYTES + 5000, true),
+			  first + 200000000 / 2 / 2 / 100);
+	pace_end(files, &other);
 }
 END_TEST
 
@@ -124,6 +166,7 @@ int main(void)
 	tcase_add_test(all, a_reader_that_reads_on_has_none);
 	tcase_add_test(all, windows_of_the_kernel_tell_the_rate);
 	tcase_add_test(all, readers_share_the_memory);
+	tcase_add_test(all, pieces_grow_by_the_time_that_is_left);
 	suite_add_tcase(suite, all);
 	return test_run(suite);
 }

@@ -353,6 +353,31 @@ START_TEST(what_is_wanted_soon_is_read_first)
 }
 END_TEST
 
+/* What a reader wants much later goes with what it wants now only if nobody
+ * else is late. */
+START_TEST(what_is_wanted_late_stays_back)
+{
+	submit(1, DISK_READ, QUEUE_READ, 216, 16);
+	run();
+	items[1].done = 0;
+	done_n = 0;
+	items[1].req.deadline_ns = fake.now_ns + 5000000000;
+	submit(9, DISK_READ, QUEUE_READ, 10, 1);
+	run();
+	done_n = 0;
+	submit(0, DISK_READ, QUEUE_READ, 200, 16);
+	queue_submit(queue, &items[1].req);
+	submit(2, DISK_READ, QUEUE_READ, 2000, 16);
+	fake.now_ns += _i * 1000000000ull;
+	queue_poll(queue, 0);
+	ck_assert_uint_eq(fake.taken[0]->sector, 200);
+	ck_assert_uint_eq(fake.taken[0]->sectors, _i ? 16 : 32);
+	run();
+	ck_assert_int_eq(items[1].done, 1);
+	ck_assert_int_eq(items[1].place, _i ? 2 : 1);
+}
+END_TEST
+
 /* The way to a read is made once for what is read ahead behind it, up to as
  * much as is read. */
 START_TEST(read_ahead_goes_with_its_read)
@@ -914,6 +939,7 @@ int main(void)
 	tcase_add_test(all, age_beats_class);
 	tcase_add_test(all, read_ahead_is_raised);
 	tcase_add_test(all, what_is_wanted_soon_is_read_first);
+	tcase_add_loop_test(all, what_is_wanted_late_stays_back, 0, 2);
 	tcase_add_test(all, read_ahead_goes_with_its_read);
 	tcase_add_test(all, a_stream_keeps_its_order);
 	tcase_add_test(all, a_deadline_goes_before_class_and_position);
