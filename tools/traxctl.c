@@ -64,6 +64,10 @@ static const struct command commands[] = {
 	{ "tasks", "[ACTION] DIR", "what works in the background; pause, "
 	  "resume, limit", "j", 1, 3, run_tasks,
 	  "Actions: pause TASK, resume TASK, limit PERCENT." },
+	{ "streams", "[admit] PATH [RATE]", "readers with a pace; promises "
+	  "to them", "j", 1, 3, run_streams, "Of a mount point: all of them.  "
+	  "\"admit FILE RATE\" promises readers of a file so many bytes (or "
+	  "K, M, G) a second, 0 none; 1 if the disk can't do it." },
 	{ "order", "ACTION PATH...", "now: brings files together; status, "
 	  "pause, resume", "jwq", 2, MANY, run_order,
 	  "What lies in pieces, and small files of one track together, in the "

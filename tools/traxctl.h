@@ -104,6 +104,9 @@ int run_top(const struct arguments *a);
 /* traxctl_tasks.c */
 int run_tasks(const struct arguments *a);
 
+/* traxctl_streams.c */
+int run_streams(const struct arguments *a);
+
 /* scan, with its own arguments: the exit code. */
 int scan_main(int argc, char **argv);
 

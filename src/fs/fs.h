@@ -303,6 +303,14 @@ void fs_get_recovery(const struct fs *fs, struct fs_recovery *out);
 /* Facts for trax.* attributes; JSON text allocated, caller frees.  NULL: no
  * memory.  See traxctl(8). */
 char *fs_stats_json(struct fs *fs);
+/* Readers with a pace, and what was promised to them. */
+char *fs_streams_json(struct fs *fs);
+
+/* Promises the readers of a file a rate in bytes a second (fuse/trax_stream.h),
+ * and says what is promised to all, and to how many files.  -EBUSY,
+ * -EOPNOTSUPP, -ENOMEM. */
+int fs_promise(struct fs *fs, uint64_t ino, uint64_t rate, uint64_t *rate_all,
+	       unsigned *files);
 char *fs_model_json(struct fs *fs);
 /* What lies where: "sectors" of the disk, and "parts" of it, equally large, in
  * the order of sectors, each an array: which shares of it are free, the log's,

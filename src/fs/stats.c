@@ -7,6 +7,9 @@
 #include <jansson.h>
 #include <uuid.h>
 
+#include "base/units.h"
+#include "fs/data/admission.h"
+#include "fs/data/pace.h"
 #include "fs/op/errors.h"
 #include "fs/drive/profile_save.h"
 #include "fs/replica/replica_ops.h"
@@ -380,4 +383,41 @@ void fs_get_recovery(const struct fs *fs, struct fs_recovery *out)
 		.records = recovered->records,
 		.blocks = recovered->data_blocks,
 	};
+}
+
+static json_t *stats_stream(const struct pace *pace, uint64_t now_ns)
+{
+	json_t *object = json_object();
+
+	stats_set(object, "ino", pace->ino);
+	stats_set(object, "rate", pace->rate);
+	json_object_set_new(object, "promised", json_boolean(pace->promised));
+	json_object_set_new(object, "slack_s", json_real(
+		(double)(pace_slack_ns(pace, now_ns) / NS_PER_MS) / 1e3));
+	stats_set(object, "reads", pace->reads);
+	stats_set(object, "late", pace->late);
+	return object;
+}
+
+char *fs_streams_json(struct fs *fs)
+{
+	json_t *object = json_object(), *streams = json_array();
+	uint64_t now_ns = env_now_ns(fs->env);
+	const struct list *pos;
+	char *text;
+
+	stats_set(object, "promised_rate", admission_rate_all(fs->files));
+	list_for_each(pos, &fs->files->paced)
+		json_array_append_new(streams, stats_stream(
+			list_entry(pos, const struct pace, link), now_ns));
+	json_object_set_new(object, "streams", streams);
+	text = json_dumps(object, JSON_INDENT(2));
+	json_decref(object);
+	return text;
+}
+
+int fs_promise(struct fs *fs, uint64_t ino, uint64_t rate, uint64_t *rate_all,
+	       unsigned *files)
+{
+	return admission_ask(fs, ino, rate, rate_all, files);
 }

@@ -16,6 +16,7 @@
 #include "fuse/ops.h"
 #include "fuse/scan_file.h"
 #include "fuse/sync.h"
+#include "fuse/trax_stream.h"
 
 /* One flag as the kernel's two ioctls and the inode item have it. */
 static const struct {
@@ -519,6 +520,27 @@ static void ioctl_control(struct request *req)
 	request_reply(req, -EOPNOTSUPP, NULL, 0);
 }
 
+static void ioctl_stream(struct request *req)
+{
+	struct trax_stream stream;
+	const struct fuse_ioctl_in *in = req->fixed;
+	unsigned files = 0;
+	int rc;
+
+	if (in->flags & FUSE_IOCTL_DIR) {
+		request_reply(req, -ENOTTY, NULL, 0);
+		return;
+	}
+	memcpy(&stream, req->data, sizeof(stream));
+	rc = fs_promise(req->session->fs, req->op.ino, stream.rate,
+			&stream.promised, &files);
+	stream.streams = files;
+	if (rc)
+		request_reply(req, rc, NULL, 0);
+	else
+		ops_reply_ioctl(req, &stream, sizeof(stream));
+}
+
 static const struct ioctl_row rows[] = {
 	{ FS_IOC_GETFLAGS, 0, ioctl_getflags },
 	{ FS_IOC_SETFLAGS, sizeof(uint32_t), ioctl_setflags },
@@ -530,6 +552,7 @@ static const struct ioctl_row rows[] = {
 	{ FS_IOC_SETFSLABEL, FSLABEL_MAX, ioctl_setlabel },
 	{ IOC_SHUTDOWN, 0, ioctl_shutdown },
 	{ TRAX_IOC_CONTROL, sizeof(struct trax_control), ioctl_control },
+	{ TRAX_IOC_STREAM, sizeof(struct trax_stream), ioctl_stream },
 };
 
 void ops_ioctl(struct request *req)

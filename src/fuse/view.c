@@ -98,6 +98,11 @@ static char *text_moves(struct request *req)
 	return moves ? moves_json(moves) : strdup("null");
 }
 
+static char *text_streams(struct request *req)
+{
+	return fs_streams_json(req->session->fs);
+}
+
 static char *text_tasks(struct request *req)
 {
 	const struct tasks tasks = session_tasks(req->session);
@@ -129,6 +134,7 @@ static const struct view_row {
 	{ .name = "scrub", .root = text_scrub },
 	{ .name = "moves", .root = text_moves },
 	{ .name = "tasks", .root = text_tasks },
+	{ .name = "streams", .root = text_streams, .admin = true },
 };
 
 bool view_is_name(const char *name)

@@ -9,7 +9,8 @@
  *   trax.stats, trax.model, trax.scrub, trax.moves, trax.tasks   JSON, on
  *                  the root directory only; the model has no serial
  *                  number for others than root and whoever mounted
- *   trax.errors, trax.heat   likewise, but for root and whoever mounted only
+ *   trax.errors, trax.heat, trax.streams   likewise, but for root and whoever
+ *                  mounted only
  * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
  * "trax.tracks:OFFSET" begin at a byte offset of the file, as does
  * "trax.replicas:OFFSET"; "trax.heat:N" at access number N; whoever wants all

@@ -662,6 +662,22 @@ const struct geom *fs_geom(const struct fs *fs)
 
 /* ---- Nothing beside it ---- */
 
+char *fs_streams_json(struct fs *fs)
+{
+	(void)fs;
+	return strdup("{}");
+}
+
+int fs_promise(struct fs *fs, uint64_t ino, uint64_t rate, uint64_t *rate_all,
+	       unsigned *files)
+{
+	(void)fs;
+	(void)ino;
+	*rate_all = rate;
+	*files = 1;
+	return 0;
+}
+
 void fs_set_budget(struct fs *fs, unsigned ppm)
 {
 	(void)fs;

@@ -363,6 +363,8 @@ struct files {
 	struct list log_pins;		/* by seq */
 	struct list paced;		/* struct pace */
 	unsigned paced_count;
+	uint64_t steady_ns;		/* a stream was last heard of */
+	struct list promises;		/* admission.h */
 	struct list broken;		/* fetches that could not begin */
 	struct prefixes *prefixes;	/* prefix.h */
 	struct small_ra small_ra[SMALL_RA_STREAMS];
@@ -446,6 +448,8 @@ struct io {
 	struct file *file;
 	uint64_t pos, end;	/* bytes */
 	uint64_t begun_ns;
+	struct stream *stream;	/* a read: that it goes on with; NULL: not
+				 * known yet */
 	bool prepared;		/* what comes first has been done */
 	bool mapped;		/* all of it has a place on disk */
 	void (*step)(struct io *io);

@@ -3,6 +3,7 @@
  * and closed.
  */
 #include "base/units.h"
+#include "fs/data/admission.h"
 #include "fs/data/file_data.h"
 #include "fs/data/bad_sectors.h"
 #include "fs/data/cache_chunk.h"
@@ -70,6 +71,7 @@ static void files_lists(struct files *files)
 	list_init(&files->chunk_free);
 	list_init(&files->lru);
 	list_init(&files->paced);
+	list_init(&files->promises);
 	list_init(&files->chunk_waits);
 	list_init(&files->all);
 	list_init(&files->dirty_files);
@@ -173,6 +175,7 @@ void files_free(struct fs *fs)
 	free(files->wb_data);
 	free(files->wb_iov);
 	prefixes_free(files->prefixes);
+	admission_free(files);
 	free(files);
 	fs->files = NULL;
 }

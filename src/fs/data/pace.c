@@ -11,6 +11,12 @@
 #define REST_NS 20000000ull
 /* The rate is a mean over some beats: readers come a little early or late. */
 #define RATE_PART 4u
+/* Who has rested so often is a stream and no program that thought for a
+ * moment. */
+#define STEADY_BEATS 4u
+/* Streams have ended when none has been heard of for so long: windows of the
+ * kernel last for some seconds. */
+#define STEADY_NS (10 * SECOND_NS)
 /* What is ahead of a reader lasts so long at least, so that many readers can
  * be served in one way over the disk. */
 #define LEAST_AHEAD_NS 1000000000ull
@@ -19,6 +25,8 @@
 /* Who reads so much at once and then rests has as much time for it, less one in
  * so many parts. */
 #define WAIT_PART 4u
+/* Who has no promise comes so much later than those that have one. */
+#define BEHIND_NS SECOND_NS
 /* A piece grows by what could be read in one in so many parts of the time by
  * which the one before came too early, if all readers do so. */
 #define GROW_PART 2u
@@ -32,6 +40,7 @@ void pace_end(struct files *files, struct pace *pace)
 	list_del(&pace->link);
 	files->paced_count--;
 	pace->rate = 0;
+	pace->beats = 0;
 }
 
 /* The list is in the order of the last beats. */
@@ -59,6 +68,8 @@ static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 		else
 			list_del(&pace->link);
 		list_add(&files->paced, &pace->link);
+		if (++pace->beats >= STEADY_BEATS)
+			files->steady_ns = now_ns;
 		if (!pace->rate) {
 			pace->rate = rate;
 		} else if (rate > pace->rate) {
@@ -90,6 +101,20 @@ void pace_read(struct files *files, struct pace *pace, uint64_t offset,
 	pace->window_at = offset;
 }
 
+void pace_promise(struct files *files, struct pace *pace, uint64_t rate)
+{
+	pace->promised = rate;
+	pace->behind_ns = rate || list_empty(&files->promises) ? 0 : BEHIND_NS;
+	if (!rate)
+		return;
+	if (!pace->rate) {
+		files->paced_count++;
+		list_add(&files->paced, &pace->link);
+	}
+	pace->rate = rate;
+	files->steady_ns = pace->beat_ns;
+}
+
 uint64_t pace_due_ns(const struct pace *pace, uint64_t offset)
 {
 	uint64_t ahead = offset > pace->beat_at ? offset - pace->beat_at : 0;
@@ -98,11 +123,10 @@ uint64_t pace_due_ns(const struct pace *pace, uint64_t offset)
 		return 0;
 	if (pace->direct)
 		ahead += pace->bytes / WAIT_PART * (WAIT_PART - 1);
-	return pace->beat_ns + 1 + ahead * SECOND_NS / pace->rate;
+	return pace->beat_ns + 1 + ahead * SECOND_NS / pace->rate +
+	       pace->behind_ns;
 }
 
-/* A read that is late itself is no reason to be in more of a hurry than it
- * was. */
 uint64_t pace_read_due_ns(const struct pace *pace, uint64_t offset,
 			  uint64_t now_ns)
 {
@@ -112,7 +136,8 @@ uint64_t pace_read_due_ns(const struct pace *pace, uint64_t offset,
 
 	if (!due_ns || !pace->direct)
 		return due_ns;
-	return now_ns + wait_ns / WAIT_PART * (WAIT_PART - 1);
+	return now_ns + wait_ns / WAIT_PART * (WAIT_PART - 1) +
+	       pace->behind_ns;
 }
 
 uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
@@ -135,4 +160,19 @@ uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
 	if (pace->piece > most)
 		pace->piece = most > least / 2 ? most : least / 2;
 	return pace->piece;
+}
+
+uint64_t pace_streams_until_ns(const struct files *files)
+{
+	return files->steady_ns ? files->steady_ns + STEADY_NS : 0;
+}
+
+uint64_t pace_slack_ns(const struct pace *pace, uint64_t now_ns)
+{
+	uint64_t at = pace->beat_at;
+	uint64_t end_ns = pace->beat_ns;
+
+	if (pace->rate && pace->ahead > at)
+		end_ns += (pace->ahead - at) * SECOND_NS / pace->rate;
+	return end_ns > now_ns ? end_ns - now_ns : 0;
 }

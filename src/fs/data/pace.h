@@ -29,15 +29,26 @@ struct pace {
 	uint64_t beat_at;	/* byte that the reader had come to then */
 	uint64_t window_at;	/* first byte that was asked for then */
 	uint64_t rate;		/* bytes a second; 0: no pace is known */
+	unsigned beats;		/* rests since it has one */
 	bool direct;		/* no cache reads ahead for it */
 	uint64_t bytes;		/* bytes of the last read */
 	uint64_t piece;		/* bytes read ahead the last time */
+	bool promised;		/* the rate is a promise (admission.h) */
+	uint64_t behind_ns;	/* its deadlines are so much later, for the sake
+				 * of those with a promise */
+	/* For people. */
+	uint64_t ino, ahead;	/* the file; all before this byte was read */
+	uint64_t reads, late;	/* reads, and those that missed a deadline */
 };
 
 /* A read of `bytes` at `offset` has come; those before it were over at over_ns
  * (0: some are not, or there were none). */
 void pace_read(struct files *files, struct pace *pace, uint64_t offset,
 	       uint64_t bytes, bool direct, uint64_t over_ns, uint64_t now_ns);
+
+/* The last read is of a reader that was promised this rate; 0: it was not, and
+ * comes behind those that were. */
+void pace_promise(struct files *files, struct pace *pace, uint64_t rate);
 
 /* When byte `offset` is to be in memory; 0: the pace is not known. */
 uint64_t pace_due_ns(const struct pace *pace, uint64_t offset);
@@ -66,6 +77,13 @@ struct pace_ahead {
  */
 uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
 			  const struct pace_ahead *ahead);
+
+/* Until when streams count as being read, as far as is known now; 0: none has
+ * been. */
+uint64_t pace_streams_until_ns(const struct files *files);
+
+/* How long what was read ahead of a reader lasts, about. */
+uint64_t pace_slack_ns(const struct pace *pace, uint64_t now_ns);
 
 /* The stream is forgotten. */
 void pace_end(struct files *files, struct pace *pace);

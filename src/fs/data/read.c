@@ -29,6 +29,7 @@
  * buffers of replicas, healing) gets the events of read_events.h on the way.
  */
 #include "fs/data/file_data.h"
+#include "fs/data/admission.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file.h"
 #include "fs/data/pace.h"
@@ -91,6 +92,9 @@ void io_end(struct io *io, int rc)
 	if (op->type == FS_READ) {
 		file->reads--;
 		file->read_over_ns = env_now_ns(fs->env);
+		if (io->stream && io->rwait.deadline_ns &&
+		    file->read_over_ns > io->rwait.deadline_ns)
+			io->stream->pace.late++;
 	}
 	abandon_free(io);
 	file_put(file);
@@ -274,6 +278,11 @@ static struct stream *read_seen(struct io *io, uint64_t end)
 	pace_read(file->files, &stream->pace, io->op->offset,
 		  end - io->op->offset, io->op->flags & O_DIRECT,
 		  file->reads == 1 ? file->read_over_ns : 0, io->begun_ns);
+	pace_promise(file->files, &stream->pace,
+		     admission_heard(file->files, file->ino, io->begun_ns));
+	stream->pace.ino = file->ino;
+	stream->pace.reads++;
+	io->stream = stream;
 	io->rwait.deadline_ns = pace_read_due_ns(&stream->pace,
 						 io->op->offset, io->begun_ns);
 	return stream;
@@ -302,9 +311,11 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 		return;
 	if (stream->ahead < end)
 		stream->ahead = end;
+	stream->pace.ahead = stream->ahead;
 	if (stream->pace.rate) {
 		read_ahead_paced(file, stream, end, window,
 				 media_rate(file, track));
+		stream->pace.ahead = stream->ahead;
 		chunks_passed(file, 0, offset / BLOCK_BYTES);
 		return;
 	}

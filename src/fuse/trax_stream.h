@@ -1,0 +1,32 @@
+/*
+ * trax_stream.h - asks a mounted traxfs to keep a rate for who reads a file:
+ *
+ *	struct trax_stream stream = { .rate = 500000 };
+ *
+ *	if (ioctl(fd, TRAX_IOC_STREAM, &stream) && errno == EBUSY)
+ *		... the disk can't do that beside what it has promised
+ *
+ * What is read of the file in order, in any pieces, at up to `rate` bytes a
+ * second, is there in time then.  The promise holds until it is given back
+ * (rate 0), the file is deleted, nothing was read of the file for a minute, or
+ * the unmount.  A second call replaces the first.  Anybody who may read a file
+ * may ask.
+ *
+ * Errors: EBUSY, see above; EOPNOTSUPP: what the disk can do is not known;
+ * ENOTTY: this is no file of a traxfs; ENOMEM.
+ */
+#ifndef TRAX_FUSE_TRAX_STREAM_H
+#define TRAX_FUSE_TRAX_STREAM_H
+
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+struct trax_stream {
+	uint64_t rate;		/* in: bytes a second; 0: no promise any more */
+	uint64_t promised;	/* out: bytes a second, of all files together */
+	uint64_t streams;	/* out: number of these files */
+};
+
+#define TRAX_IOC_STREAM _IOWR('t', 0x5d, struct trax_stream)
+
+#endif
