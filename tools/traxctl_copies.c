@@ -184,6 +184,7 @@ static json_t *read_copies(const char *path)
 static int print_counts(json_t *json)
 {
 	double reads = fact_number(json, "reads_offered");
+	const char *why = json_string_value(json_object_get(json, "why_not"));
 
 	printf("%-14s%.0f of a block at most\n", "wanted",
 	       fact_number(json, "most"));
@@ -194,6 +195,8 @@ static int print_counts(json_t *json)
 	       fact_number(json, "made"),
 	       size_text(fact_number(json, "made_bytes")).s,
 	       fact_is_set(json, "busy") ? "; more are being made" : "");
+	if (why)
+		printf("%-14s%s\n", "none now", why);
 	printf("%-14s%.0f given up, %.0f bad\n", "dropped",
 	       fact_number(json, "dropped"), fact_number(json, "bad"));
 	printf("%-14s%.0f of %.0f that could, %s\n", "reads by them",

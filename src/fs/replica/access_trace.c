@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
+#include "fs/replica/copy_limit.h"
 #include "fs/replica/node_replicas.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
@@ -249,8 +250,18 @@ static uint64_t quiet_from(const struct fs *fs)
 
 	if (quiet < QUIET_NS)
 		quiet = QUIET_NS;
-	return (trace->op_ns > fs->answer_ns ? trace->op_ns : fs->answer_ns) +
-	       (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
+	quiet = (trace->op_ns > fs->answer_ns ? trace->op_ns : fs->answer_ns) +
+		(quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
+	/* A stream is in nobody's way while it rests, and it comes back. */
+	return quiet > pace_streams_until_ns(fs->files) ?
+		       quiet : pace_streams_until_ns(fs->files);
+}
+
+bool access_trace_waits(const struct fs *fs)
+{
+	const struct access_trace *trace = fs->access_trace;
+
+	return heat_end(trace->heat) - trace->chosen >= LEAST_READS;
 }
 
 bool access_trace_quiet(struct fs *fs)
@@ -554,6 +565,7 @@ static void access_trace_make(struct fs *fs)
 	uint64_t saving, blocks = 0;
 	size_t i, n = replica_chooser_get(trace->chooser, &choices, &saving);
 
+	fs->replicas->gainless = !n;
 	for (i = 0; want && i < n; i++) {
 		want[i] = (struct replica_want){
 			choices[i].ino, choices[i].block, choices[i].blocks,
@@ -643,7 +655,7 @@ void access_trace_leave(struct fs *fs)
 	leave_sync(fs);
 	end_ns = env_now_ns(fs->env) + LEAVE_NS;
 	while (!fs->disk_gone && !fs_read_only(fs) &&
-	       env_now_ns(fs->env) < end_ns &&
+	       env_now_ns(fs->env) < end_ns && !copies_wait(fs) &&
 	       (fs->replicas->maker || node_replicas_due(fs) ||
 		!node_replicas_idle(fs) || !node_replicas_over(fs) ||
 		heat_end(trace->heat) - trace->chosen >= LEAST_READS)) {
@@ -726,7 +738,8 @@ static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 {
 	uint64_t quiet_ns = quiet_from(fs);
 
-	if (!list_empty(&fs->ops))
+	/* It is quiet, but a day has had its copies. */
+	if (!list_empty(&fs->ops) || quiet_ns <= env_now_ns(fs->env))
 		return ns;
 	return quiet_ns < ns ? quiet_ns : ns;
 }
@@ -754,6 +767,8 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 		trace->mark_ns = now_ns + MARK_NS;
 	fresh = replicas->most ? heat_end(trace->heat) - trace->chosen : 0;
 	if (replica_maker_is_paused(replicas->maker)) {
+		if (copies_wait(fs))
+			return access_trace_next(fs, UINT64_MAX);
 		if (!access_trace_quiet(fs) &&
 		    now_ns < replica_maker_next_ns(replicas->maker))
 			return access_trace_next(
@@ -762,8 +777,9 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 	} else if (!replicas->maker && fresh >= LEAST_READS) {
 		/* While users are never quiet, reads are judged in large
 		 * parts. */
-		if (!trace->chooser && !access_trace_quiet(fs) &&
-		    fresh < busy_reads(fs))
+		if (!trace->chooser &&
+		    (copies_wait(fs) || (!access_trace_quiet(fs) &&
+					 fresh < busy_reads(fs))))
 			return access_trace_next(fs, UINT64_MAX);
 		access_trace_choose(fs);
 	} else if (!replicas->maker && replicas->most &&

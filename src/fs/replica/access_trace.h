@@ -57,6 +57,9 @@ void access_trace_trace(struct fs *fs, uint64_t from, size_t bytes,
  * were and as they would have been without replicas. */
 void access_trace_accounts(const struct fs *fs, json_t *object);
 
+/* Are there reads to be judged? */
+bool access_trace_waits(const struct fs *fs);
+
 /* Is the file system about to be closed? */
 bool access_trace_leaving(const struct fs *fs);
 

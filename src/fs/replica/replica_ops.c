@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/replica/copy_limit.h"
 #include "fs/replica/node_replicas.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/replicate.h"
@@ -227,12 +228,14 @@ json_t *copies_summary(struct fs *fs)
 	const struct replica_ra_stats *runs;
 	const struct node_replicas_stats *nodes;
 	json_t *object = json_object();
+	const char *why;
 
 	if (!replicas)
 		return object;
 	stats = &replicas->stats;
 	runs = replica_ra_stats(fs);
 	nodes = node_replicas_stats(fs);
+	why = copies_why_not(fs);
 	set(object, "most", replicas->most);
 	set(object, "regions", regions_count(replicas->regions));
 	set(object, "sectors", regions_sectors(replicas->regions));
@@ -253,6 +256,8 @@ json_t *copies_summary(struct fs *fs)
 	set(object, "nodes_made", nodes->made);
 	set(object, "hot_sector", access_trace_hot(fs));
 	json_object_set_new(object, "busy", json_boolean(replicas->maker));
+	json_object_set_new(object, "why_not", why ? json_string(why)
+						   : json_null());
 	access_trace_accounts(fs, object);
 	return object;
 }

@@ -24,6 +24,7 @@
 #include "fs/data/file.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/access_trace.h"
+#include "fs/replica/copy_limit.h"
 #include "fs/replica/replicate_internal.h"
 #include "fs/table/replica.h"
 
@@ -275,8 +276,9 @@ static bool replica_maker_pauses(struct replica_maker *maker)
 
 	if (maker->stop || !maker->background || maker->in_step)
 		return false;
-	if (!access_trace_quiet(replica_maker_fs(maker)) &&
-	    now_ns < maker->replicas->next_ns) {
+	if (copies_wait(replica_maker_fs(maker)) ||
+	    (!access_trace_quiet(replica_maker_fs(maker)) &&
+	     now_ns < maker->replicas->next_ns)) {
 		maker->paused = true;
 		return true;
 	}

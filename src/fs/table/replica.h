@@ -62,6 +62,11 @@ struct replicas {
 	uint64_t next_ns;	/* when another step bears on users little
 				 * enough */
 	struct replica_stats stats;
+	/* copy_limit.h */
+	uint64_t day_ns, day_bytes;	/* when this day began, and the bytes
+					 * of copies made before */
+	bool gainless;		/* the last reads that were judged gain nothing
+				 * by copies */
 };
 
 /* At mount: finds the regions (waits).  After tree_start, if any. */

@@ -18,6 +18,7 @@
 #include "fs/table/replica.h"
 #include "fs/replica/replica_readahead.h"
 #include "fs/replica/access_trace.h"
+#include "fs/replica/copy_limit.h"
 #include "replicate/replica_choice.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
@@ -802,6 +803,63 @@ START_TEST(learns_what_is_read_together)
 }
 END_TEST
 
+/* A stream reads on each second, and rests: so long nothing is copied. */
+START_TEST(nothing_is_copied_beside_a_stream)
+{
+	uint64_t ino, video, i;
+	struct rig rig;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	video = do_create(&rig, "video");
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(do_write(&rig, video, i * 65536, buffer,
+					  65536), 0);
+	rig_remount(&rig);
+	ck_assert_str_eq(copies_why_not(rig.fs),
+			 "too little has been read");
+	for (i = 0; i < 20; i++) {
+		ck_assert_int_eq(do_read(&rig, video, i * 65536, buffer,
+					 65536), 65536);
+		pass_time(&rig, 1);
+		if (i == 10)
+			read_scattered(&rig, ino);
+	}
+	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
+	ck_assert_str_eq(copies_why_not(rig.fs),
+			 "streams are being read");
+	pass_time(&rig, 20);
+	ck_assert_uint_ge(rig.fs->replicas->stats.made, READS - 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A day has had its copies: nothing is copied, and nobody tries again. */
+START_TEST(a_day_has_its_copies)
+{
+	uint64_t ino, next_ns;
+	struct rig rig;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	rig.fs->replicas->stats.made_bytes += 1ull << 30;
+	read_scattered(&rig, ino);
+	pass_time(&rig, 5);
+	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
+	ck_assert_str_eq(copies_why_not(rig.fs),
+			 "as many as may be in a day have been made");
+	next_ns = fs_run(rig.fs, 0);
+	ck_assert_uint_gt(next_ns, sim_now_ns(rig.sim));
+	/* The first read of the next day begins it. */
+	pass_time(&rig, 86400);
+	ck_assert_int_eq(do_read(&rig, ino, 0, buffer, BLOCK), BLOCK);
+	pass_time(&rig, 5);
+	ck_assert_uint_ge(rig.fs->replicas->stats.made, READS - 2);
+	rig_close(&rig);
+}
+END_TEST
+
 static uint64_t way_10ms(void *arg, uint64_t from, uint64_t to)
 {
 	(void)arg;
@@ -1479,6 +1537,8 @@ int main(void)
 	tcase_add_test(tc, hot_at_the_end);
 	tcase_add_test(tc, copies_for_the_busy_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
+	tcase_add_test(tc, nothing_is_copied_beside_a_stream);
+	tcase_add_test(tc, a_day_has_its_copies);
 	tcase_add_test(tc, blocks_are_chosen_once);
 	tcase_add_loop_test(tc, a_scan_out_of_order_is_not_copied, 0, 8);
 	tcase_add_loop_test(tc, streams_are_not_copied, 0,
