@@ -8,6 +8,8 @@
  * The first reads of a turn still show the order before, and are not counted,
  * nor are those that come when there is little to be ordered.
  */
+#include <math.h>
+
 #include "sched/queue/read_order.h"
 
 /* With fewer there is hardly an order: the queue's choice, which hides the
@@ -22,6 +24,9 @@
  * not to be forgotten.  Twice as many each time that nothing has changed. */
 #define TURNS_LEAST 8u
 #define TURNS_MOST 64u
+/* A turn of the one that is slower by much comes so seldom that all of them
+ * cost no more than this. */
+#define LOSS_PERCENT 1.0
 /* What else is asked for comes again within this time, and would have to wait
  * behind all that the drive has. */
 #define ALONE_NS 250000000u
@@ -47,15 +52,19 @@ static enum read_orderer next_turn(struct read_order *order)
 	enum read_orderer best =
 		mean_ns[ORDERED_BY_DRIVE] < mean_ns[ORDERED_BY_QUEUE] ?
 			ORDERED_BY_DRIVE : ORDERED_BY_QUEUE;
+	unsigned turns;
 
 	if (!mean_ns[other])
 		return other;
+	turns = (unsigned)(100 / LOSS_PERCENT *
+			   fabs(mean_ns[other] - mean_ns[order->by]) /
+			   mean_ns[best]);
 	if (best != order->best)
 		order->turns_most = order->turns = 0;
 	order->best = best;
 	if (order->turns_most < TURNS_LEAST)
 		order->turns_most = TURNS_LEAST;
-	if (++order->turns < order->turns_most)
+	if (++order->turns < order->turns_most || order->turns < turns)
 		return best;
 	order->turns = 0;
 	if (order->turns_most < TURNS_MOST)

@@ -53,6 +53,14 @@ START_TEST(the_faster_one_orders)
 }
 END_TEST
 
+/* The queue needs twice as long: what it has costs a hundredth. */
+START_TEST(who_is_much_slower_is_seldom_tried)
+{
+	reads(300, 15, 4 * MS, 2 * MS);
+	ck_assert_uint_ge(reads(12000, 15, 4 * MS, 2 * MS), 12000 - 128);
+}
+END_TEST
+
 START_TEST(few_reads_are_the_queues)
 {
 	reads(1000, 15, 3 * MS, 2 * MS);
@@ -132,6 +140,7 @@ int main(void)
 	tcase_set_timeout(tcase, 300);
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(tcase, the_faster_one_orders);
+	tcase_add_test(tcase, who_is_much_slower_is_seldom_tried);
 	tcase_add_test(tcase, few_reads_are_the_queues);
 	tcase_add_test(tcase, beside_others_the_queue_orders);
 	tcase_add_loop_test(tcase, never_slower_than_the_drive_alone, 0, 2);
