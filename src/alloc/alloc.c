@@ -28,9 +28,6 @@
 /* A partly used track becomes a directory's open track only when at least one
  * part in this many of it is free. */
 #define ROOMY_SHARE 8u
-/* With a free run of so many tracks in its group a directory's open track is a
- * free one: then there is room for large files, too. */
-#define PLENTY_TRACKS 16u
 /* A directory moves to another group when fewer sectors than this are free in
  * its own group: a sixteenth of a group. */
 #define GROUP_ROOM (TRAX_GROUP_SECTORS / 16)
@@ -465,15 +462,6 @@ struct span group_best(struct taking *taking, uint32_t group,
 	return best.fit;
 }
 
-static bool group_has_plenty(const struct taking *taking, uint64_t track)
-{
-	const struct space *space = taking->alloc->space;
-	uint32_t group = group_of(taking->alloc, taking->want->goal);
-
-	return taking->want->dir && space_group_loaded(space, group) &&
-	       space_group_largest(space, group) >= PLENTY_TRACKS * track;
-}
-
 /* The number of free sectors that a track should have to become the directory's
  * open track. */
 static uint64_t roomy_of(const struct taking *taking, uint64_t n)
@@ -483,7 +471,7 @@ static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 
 	if (n < track / ROOMY_SHARE && roomy < track / ROOMY_SHARE)
 		roomy = track / ROOMY_SHARE;
-	if (roomy > track || group_has_plenty(taking, track))
+	if (roomy > track)
 		roomy = track;
 	return roomy > n ? roomy : n;
 }
