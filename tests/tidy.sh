@@ -1,7 +1,8 @@
 #!/bin/sh
 # tidy.sh - what can be checked of the style by counting: functions of at most
-# 70 lines, lines of at most 80 columns (tabs of 8), no // comments, no blanks
-# at the end of a line, header guards by folder and name, nothing left to do.
+# 70 lines, files of src/ and tools/ of at most 800, lines of at most 80 columns
+# (tabs of 8), no // comments, no blanks at the end of a line, header guards by
+# folder and name, nothing left to do.
 cd "${top_srcdir:-.}" || exit 99
 
 find src tools tests -name '*.[ch]' | sort | xargs awk '
@@ -28,6 +29,7 @@ function begin_file(   n, part, name) {
 	guard = "TRAX_" toupper(part[n - 1]) "_" name
 }
 FNR == 1 { begin_file() }
+FNR == 801 && FILENAME !~ /^tests\// { bad("more than 800 lines") }
 guard != "" && /^#/ {
 	if ($1 != "#ifndef" || $2 != guard)
 		bad("header guard is not " guard)
