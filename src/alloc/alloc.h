@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "diskmodel/geom.h"
 #include "base/turn.h"
+#include "diskmodel/geom.h"
 #include "space/space.h"
 
 struct alloc;

@@ -9,7 +9,7 @@
 
 #define PARTS 240u		/* of the disk, equally large */
 /* Free runs of a part that are counted: the rest of it is taken to be like
- * what was seen.  All parts together take less than 2 ms. */
+ * what was seen, so that the time is bounded. */
 #define RUNS 64u
 
 struct part {
@@ -64,7 +64,6 @@ static double free_of(const struct fs *fs, const struct range *is)
 		/* The last one is smaller. */
 		if (next > sectors)
 			next = sectors;
-
 		if (space_group_loaded(space, group))
 			all += free_by_runs(space_free_set(space), &part);
 		else
