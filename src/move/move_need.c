@@ -35,7 +35,8 @@ void need_look(struct moves *moves, uint64_t now_ns)
 		       (double)(large->pieces - need->seen.pieces);
 	need->seen = *large;
 	track = alloc_track_sectors(moves->fs->alloc,
-				    large->group * TRAX_GROUP_SECTORS);
+				    (uint64_t)large->group *
+				    TRAX_GROUP_SECTORS);
 	tracks = need->sectors / track;
 	need->is_needed = tracks >= 1 &&
 		need->pieces > NEED_PIECES * tracks &&
