@@ -81,7 +81,7 @@ static void put_part(FILE *f, json_t *part, double from, double to)
 static void put_heat(FILE *f, json_t *heat)
 {
 	json_t *regions = json_object_get(heat, "regions"), *region;
-	double sectors = fact_number(heat, "sectors"), most = 0;
+	double sectors = fact_number(heat, "sectors"), most = 1;
 	double unit = fact_number(heat, "region_sectors");
 	size_t i;
 
