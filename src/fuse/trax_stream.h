@@ -8,9 +8,8 @@
  *
  * What is read of the file in order, in any pieces, at up to `rate` bytes a
  * second, is there in time then.  The promise holds until it is given back
- * (rate 0), the file is deleted, nothing was read of the file for a minute, or
- * the unmount.  A second call replaces the first.  Anybody who may read a file
- * may ask.
+ * (rate 0), nothing was read of the file for a minute, or the unmount.  A
+ * second call replaces the first.  Anybody who may read a file may ask.
  *
  * Errors: EBUSY, see above; EOPNOTSUPP: what the disk can do is not known;
  * ENOTTY: this is no file of a traxfs; ENOMEM.
