@@ -35,8 +35,6 @@ const struct sched_experiment sched_table[] = {
 	{ "decide", "how long a decision takes, in real time", sched_decide },
 	{ "range", "writes with no, track- and group-sized ranges, by depth",
 	  sched_range },
-	{ "range-options", "how many places of a range must be looked at",
-	  sched_range_options },
 	{ "range-reads", "reads mixed into range writes", sched_range_reads },
 	{ "age", "a month of use, against a fresh file system", sched_age },
 	{ "clean", "a used file system without cleaning, with it, and ideally",

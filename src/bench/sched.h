@@ -64,7 +64,6 @@ int sched_segments(const struct sched_options *options);
 int sched_tracks(const struct sched_options *options);
 int sched_decide(const struct sched_options *options);
 int sched_range(const struct sched_options *options);
-int sched_range_options(const struct sched_options *options);
 int sched_range_reads(const struct sched_options *options);
 int sched_age(const struct sched_options *options);
 int sched_clean(const struct sched_options *options);

@@ -27,8 +27,8 @@
 struct creation {
 	unsigned writers;
 	bool ranges;
+	struct range_set set;
 	uint64_t free[BLOCKS / 64];	/* bit set: the block is free */
-	struct range_map map;
 	struct creator {
 		struct queue_place place;
 		struct creation *of;
@@ -66,14 +66,26 @@ static void fill(struct creation *c, unsigned percent)
 	}
 }
 
+static bool free_next(const struct range_set *set, uint64_t from,
+		      uint64_t end, uint32_t sectors, uint64_t *place)
+{
+	const struct creation *c = container_of(set, struct creation, set);
+	uint64_t i = from > FIRST ? (from - FIRST + BLOCK - 1) / BLOCK : 0;
+
+	while (i < BLOCKS && !(c->free[i / 64] >> i % 64 & 1))
+		i++;
+	*place = FIRST + i * BLOCK;
+	return i < BLOCKS && *place + sectors <= end;
+}
+
 /* Finds the next free block of the part or, when that is full, of the group. */
 static bool next_free(struct creation *c, unsigned part, uint64_t *sector)
 {
 	const uint64_t from = FIRST + (uint64_t)part * PART * BLOCK;
 	const uint64_t end = FIRST + (uint64_t)BLOCKS * BLOCK;
 
-	return c->map.set.next(&c->map.set, from, end, BLOCK, sector) ||
-	       c->map.set.next(&c->map.set, FIRST, end, BLOCK, sector);
+	return free_next(&c->set, from, end, BLOCK, sector) ||
+	       free_next(&c->set, FIRST, end, BLOCK, sector);
 }
 
 /* Number of parts, from this one on, that have enough room to choose from. */
@@ -102,8 +114,8 @@ static int creation_find(struct queue_place *place,
 		(uint64_t)parts_with_room(c, w->part) * PART * BLOCK,
 	};
 	const struct range_query query = {
-		.set = &c->map.set, .within = &within, .within_n = 1,
-		.sectors = sectors, .options = RANGE_OPTIONS,
+		.set = &c->set, .within = &within, .within_n = 1,
+		.sectors = sectors,
 	};
 	struct range_answer answer;
 
@@ -167,9 +179,8 @@ static int create(const struct sched_options *options, unsigned writers,
 	if (err)
 		return err;
 	c = (struct creation){ .writers = writers, .ranges = ranges,
-			       .seed = options->seed };
+			       .set = { free_next }, .seed = options->seed };
 	fill(&c, percent);
-	range_map_init(&c.map, FIRST, BLOCKS, BLOCK, c.free);
 	err = rig_run(&rig, &learn, &result);
 	if (!err)
 		err = rig_run(&rig, &load, &result);

@@ -1,11 +1,11 @@
 /*
  * sched_range.c - range writes (Anand et al., FAST 2008, section 4): random
  * writes that may go to one place, anywhere on about a track, or anywhere in a
- * block group, by queue depth; over the whole disk or one group; how many
- * options are enough; reads among the writes.
+ * block group, by queue depth; over the whole disk or one group; reads among
+ * the writes.
  *
  * As in the paper all places of a range are free: what is measured is the
- * scheduling.  Outstanding writes never collide (struct range_claims).
+ * scheduling.  Outstanding writes never collide (ranges_next).
  */
 #include <stdio.h>
 
@@ -19,30 +19,53 @@
 #define GROUP_FIRST 409600u
 #define TRACK_RANGE 100u	/* just more than a track */
 #define MAX_DEPTH 64u
-#define FULLY UINT32_MAX	/* for `ways`: expand the range to every place
-				 * in it */
+#define NO_SECTOR UINT64_MAX
 
 struct bench_writer {
 	struct queue_place place;
+	struct range_set set;
 	struct ranges *ranges;
 	struct range within;
-	struct range_list list;
-	struct range_unclaimed set;
+	uint64_t sector;	/* where its write goes that is under way;
+				 * NO_SECTOR: none is */
 };
 
 /* One measurement. */
 struct ranges {
 	uint32_t range;		/* sectors of a range; 0: one place only */
 	uint32_t slot;		/* sectors of a write, and its alignment */
-	unsigned ways;		/* number of places to expand to; 0: none,
-				 * hierarchical */
 	const struct range *fixed; /* all writes go to this range; NULL: to one
 				    * of their own */
-	struct range_claims claims;
 	struct bench_writer writer[MAX_DEPTH];
 	uint64_t sectors;	/* sectors of the disk */
-	uint64_t finds, estimates;
 };
+
+/* Is a write under way that meets these sectors?  *end is where it ends. */
+static bool is_taken(const struct ranges *r, uint64_t sector, uint64_t *end)
+{
+	for (unsigned i = 0; i < MAX_DEPTH; i++) {
+		const uint64_t taken = r->writer[i].sector;
+
+		*end = taken + r->slot;
+		if (taken != NO_SECTOR && sector < *end &&
+		    taken < sector + r->slot)
+			return true;
+	}
+	return false;
+}
+
+static bool ranges_next(const struct range_set *set, uint64_t from,
+			uint64_t end, uint32_t sectors, uint64_t *place)
+{
+	const struct bench_writer *w =
+		container_of(set, const struct bench_writer, set);
+	const uint32_t slot = w->ranges->slot;
+
+	do
+		*place = (from + slot - 1) / slot * slot;
+	while (is_taken(w->ranges, *place, &from));
+	return *place + sectors <= end;
+}
 
 static int ranges_find(struct queue_place *place,
 		       const struct head_state *head_state, uint32_t sectors,
@@ -50,23 +73,18 @@ static int ranges_find(struct queue_place *place,
 {
 	struct bench_writer *w =
 		container_of(place, struct bench_writer, place);
-	struct ranges *r = w->ranges;
 	const struct range_query query = {
-		.set = &w->set.set, .within = &w->within, .within_n = 1,
-		.sectors = sectors, .options = RANGE_OPTIONS,
+		.set = &w->set, .within = &w->within, .within_n = 1,
+		.sectors = sectors,
 	};
 	struct range_answer answer = { .cost_ns = 0 };
 	int rc = 0;
 
 	if (!head_state)
-		return w->set.set.next(&w->set.set, w->within.first,
-				       w->within.first + w->within.n, sectors,
-				       sector) ? 0 : -1;
-	rc = r->ways ? range_expand(head_state, &query,
-				    r->ways == FULLY ? 0 : r->ways, &answer) :
-		       range_find(head_state, &query, &answer);
-	r->finds++;
-	r->estimates += answer.estimates;
+		return ranges_next(&w->set, w->within.first,
+				   w->within.first + w->within.n, sectors,
+				   sector) ? 0 : -1;
+	rc = range_find(head_state, &query, &answer);
 	*sector = answer.sector;
 	*cost_ns = answer.cost_ns;
 	return rc;
@@ -78,7 +96,8 @@ static void ranges_take(struct queue_place *place, struct queue_request *req,
 	struct bench_writer *w =
 		container_of(place, struct bench_writer, place);
 
-	range_claims_add(&w->ranges->claims, sector, req->disk.sectors);
+	(void)req;
+	w->sector = sector;
 }
 
 static void ranges_prepare(void *arg, unsigned client,
@@ -97,14 +116,13 @@ static void ranges_prepare(void *arg, unsigned client,
 	if (disk->op == DISK_READ || !r->range)
 		return;
 	w->ranges = r;
+	w->set.next = ranges_next;
 	w->place = (struct queue_place){ .find = ranges_find,
 					   .take = ranges_take };
 	w->within = r->fixed ? *r->fixed :
 		(struct range){ disk->sector, r->range };
 	if (w->within.first + w->within.n > r->sectors)
 		w->within.first = r->sectors - w->within.n;
-	range_list_init(&w->list, &w->within, 1, r->slot);
-	range_unclaimed_init(&w->set, &w->list.set, &r->claims);
 	req->place = &w->place;
 }
 
@@ -112,15 +130,12 @@ static void ranges_over(void *arg, unsigned client, struct queue_request *req)
 {
 	struct ranges *r = arg;
 
-	(void)client;
-	if (!req->place)
-		return;
-	range_claims_end(&r->claims, req->disk.sector, req->disk.sectors);
-	range_claims_barrier(&r->claims);
+	(void)req;
+	r->writer[client].sector = NO_SECTOR;
 }
 
 struct point {
-	double positioning_ms, response_ms, estimates;
+	double positioning_ms, response_ms;
 };
 
 /* The head has to be found before anything is measured. */
@@ -160,12 +175,11 @@ static int measure(const struct sched_options *options, struct ranges *r,
 		return err;
 	load.requests /= options->quick ? 10 : 1;
 	r->sectors = geom_sectors(rig.geom);
-	r->finds = r->estimates = 0;
-	range_claims_init(&r->claims);
+	for (unsigned i = 0; i < MAX_DEPTH; i++)
+		r->writer[i].sector = NO_SECTOR;
 	err = learn(&rig, options->seed);
 	if (!err)
 		err = rig_run(&rig, &load, &result);
-	range_claims_fini(&r->claims);
 	rig_close(&rig);
 	if (err)
 		return err;
@@ -173,8 +187,6 @@ static int measure(const struct sched_options *options, struct ranges *r,
 		result.times.switch_ns + result.times.rotation_ns) / 1e6 /
 		(double)load.requests;
 	out->response_ms = (double)result.ns / 1e6 / (double)load.requests;
-	out->estimates = r->finds ?
-		(double)r->estimates / (double)r->finds : 0;
 	return 0;
 }
 
@@ -224,38 +236,6 @@ int sched_range(const struct sched_options *options)
 					depth);
 	printf("published: one outstanding in a group: track halves, group "
 	       "leaves almost only transfer\n");
-	return err;
-}
-
-/* ---- Options ---- */
-
-int sched_range_options(const struct sched_options *options)
-{
-	struct range track = { GROUP_FIRST, TRACK_RANGE };
-	struct ranges r = { .range = TRACK_RANGE, .slot = 1, .fixed = &track };
-	struct point p;
-	int err = 0;
-
-	printf("writes to one track, by the number of options looked at\n"
-	       "options        ms a write  positioning ms  estimates\n");
-	for (r.ways = 1; r.ways <= 64 && !err; r.ways *= 2) {
-		err = measure(options, &r, 1, 0, true, &p);
-		printf("%-12u %12.2f %15.2f %10.1f\n", r.ways, p.response_ms,
-		       p.positioning_ms, p.estimates);
-	}
-	r.ways = FULLY;
-	if (!err)
-		err = measure(options, &r, 1, 0, true, &p);
-	if (!err)
-		printf("%-12s %12.2f %15.2f %10.1f\n", "all",
-		       p.response_ms, p.positioning_ms, p.estimates);
-	r.ways = 0;
-	if (!err)
-		err = measure(options, &r, 1, 0, true, &p);
-	if (!err)
-		printf("%-12s %12.2f %15.2f %10.1f\n", "hierarchical",
-		       p.response_ms, p.positioning_ms, p.estimates);
-	printf("published: eight options give most of what can be had\n");
 	return err;
 }
 

@@ -426,7 +426,6 @@ static bool find_on(struct log *log, const struct head_state *head_state,
 	const struct range_query query = {
 		.set = &places.set, .within = &within, .within_n = 1,
 		.sectors = n * SECTORS_OF(log->unit_bytes),
-		.options = RANGE_OPTIONS,
 	};
 	struct range_answer answer;
 
@@ -446,7 +445,6 @@ static bool find_allowed(struct log *log, const struct head_state *head_state,
 	struct range_query query = {
 		.set = &places->set, .within = within,
 		.sectors = n * SECTORS_OF(log->unit_bytes),
-		.options = RANGE_OPTIONS,
 	};
 	struct range_answer answer;
 

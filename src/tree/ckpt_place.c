@@ -66,7 +66,7 @@ static int place_find(struct queue_place *place,
 	struct range track;
 	const struct range_query query = {
 		.set = &slots.set, .within = &track, .within_n = 1,
-		.sectors = sectors, .options = RANGE_OPTIONS,
+		.sectors = sectors,
 	};
 	struct range_answer answer;
 

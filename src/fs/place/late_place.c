@@ -151,7 +151,7 @@ static int late_place_find(struct queue_place *place,
 	struct range_query query = {
 		.set = &room.set, .within = &first->window, .within_n = 1,
 		.sectors = (uint32_t)batch_sectors(first),
-		.options = RANGE_OPTIONS, .lambda = LAMBDA,
+		.lambda = LAMBDA,
 	};
 	struct range_answer answer;
 	struct geom_track ideal;

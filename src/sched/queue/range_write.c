@@ -1,6 +1,5 @@
 /*
- * range_write.c - hierarchical range scheduling, and expand and cancel beside
- * it.
+ * range_write.c - hierarchical range scheduling.
  *
  * Level one, tracks: an option is the part of a track that lies within the
  * query; its bound is the time to be ready there (overhead, move, settling,
@@ -21,6 +20,9 @@
 
 #include "base/list.h"
 
+/* Tracks whose places are estimated, at most: eight well-spaced options give
+ * most of what can be had (Anand et al., 4.5). */
+#define RANGE_OPTIONS 8u
 /* Tracks that are searched for one place, at most, for each option. */
 #define TRACKS_AN_OPTION 64u
 
@@ -35,81 +37,12 @@ struct range_option {
 struct range_search {
 	const struct head_state *head_state;
 	const struct range_query *query;
-	struct range_option option[RANGE_MAX_OPTIONS];
-	unsigned n, max;
+	struct range_option option[RANGE_OPTIONS];
+	unsigned n;
 	struct range_answer best;	/* cost UINT64_MAX: none yet */
 };
 
-/* ---- Sets ---- */
-
-static bool list_next(const struct range_set *set, uint64_t from, uint64_t end,
-		      uint32_t sectors, uint64_t *place)
-{
-	const struct range_list *list =
-		container_of(set, const struct range_list, set);
-	size_t low = 0, high = list->n;
-
-	/* The first range that ends behind `from`. */
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
-
-		if (list->range[mid].first + list->range[mid].n <= from)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < list->n && list->range[low].first < end; low++) {
-		const struct range *r = &list->range[low];
-		uint64_t at = r->first > from ? r->first : from;
-
-		at = (at + list->align - 1) / list->align * list->align;
-		if (at + sectors <= r->first + r->n && at + sectors <= end) {
-			*place = at;
-			return true;
-		}
-	}
-	return false;
-}
-
-void range_list_init(struct range_list *list, const struct range *range,
-		     size_t n, uint32_t align)
-{
-	*list = (struct range_list){ { list_next }, range, n, align };
-}
-
-static bool map_get(const struct range_map *map, uint32_t unit)
-{
-	return map->bits[unit / 64] >> unit % 64 & 1;
-}
-
-static bool map_next(const struct range_set *set, uint64_t from, uint64_t end,
-		     uint32_t sectors, uint64_t *place)
-{
-	const struct range_map *map =
-		container_of(set, const struct range_map, set);
-	const uint32_t unit = map->unit_sectors;
-	const uint32_t want = (sectors + unit - 1) / unit;
-	uint64_t i = from > map->first ?
-		(from - map->first + unit - 1) / unit : 0;
-	uint32_t run = 0;
-
-	for (; i < map->units; i++) {
-		run = map_get(map, (uint32_t)i) ? run + 1 : 0;
-		if (run < want)
-			continue;
-		*place = map->first + (i + 1 - want) * unit;
-		return *place + sectors <= end;
-	}
-	return false;
-}
-
-void range_map_init(struct range_map *map, uint64_t first, uint32_t units,
-		    uint32_t unit_sectors, const uint64_t *bits)
-{
-	*map = (struct range_map){
-		{ map_next }, first, units, unit_sectors, bits,
-	};
-}
+/* ---- Options ---- */
 
 /* The next place that has no remapped sector, which lies elsewhere. */
 static bool place_next(const struct range_search *s, uint64_t from,
@@ -127,8 +60,6 @@ static bool place_next(const struct range_search *s, uint64_t from,
 	}
 	return false;
 }
-
-/* ---- Options ---- */
 
 static uint64_t distance_ns(const struct head_state *head_state,
 			    const struct range_query *query, uint32_t cylinder)
@@ -182,7 +113,6 @@ static void option_try(struct range_search *s, const struct range_option *o)
 	if (at < o->first || at >= o->end || !place_next(s, at, o->end, &place))
 		if (!place_next(s, o->first, o->end, &place))
 			return;
-	s->best.estimates++;
 	geom_place_of(s->head_state->geom, place, &where);
 	cost_ns = o->bound_ns +
 		  service_wait_ns(mech, o->ready_ns, where.start);
@@ -199,11 +129,12 @@ static bool option_keep(struct range_search *s, const struct range_option *o)
 	uint64_t place;
 	unsigned i;
 
-	if (s->n == s->max && o->bound_ns >= s->option[s->n - 1].bound_ns)
+	if (s->n == RANGE_OPTIONS &&
+	    o->bound_ns >= s->option[s->n - 1].bound_ns)
 		return false;
 	if (!place_next(s, o->first, o->end, &place))
 		return false;
-	if (s->n < s->max)
+	if (s->n < RANGE_OPTIONS)
 		s->n++;
 	for (i = s->n - 1; i && s->option[i - 1].bound_ns > o->bound_ns; i--)
 		s->option[i] = s->option[i - 1];
@@ -246,12 +177,12 @@ static bool track_after(const struct range_search *s, uint64_t from,
  * end of a track is none, so there may be many tracks without. */
 static void options_from(struct range_search *s, uint64_t first, uint64_t end)
 {
-	unsigned kept = 0, tracks = TRACKS_AN_OPTION * s->max;
+	unsigned kept = 0, tracks = TRACKS_AN_OPTION * RANGE_OPTIONS;
 	struct geom_track track;
 	struct range_option o;
 	uint64_t place;
 
-	while (kept < s->max && tracks-- &&
+	while (kept < RANGE_OPTIONS && tracks-- &&
 	       track_after(s, first, end, &track)) {
 		o = option_make(s, &track, first, end);
 		option_keep(s, &o);
@@ -274,8 +205,8 @@ static void options_around(struct range_search *s, const struct range *r,
 
 	geom_track_at(geom, middle, &track);
 	options_from(s, track.first > r->first ? track.first : r->first, end);
-	for (i = 1; i <= 2 * s->max && i <= middle - first && kept < s->max;
-	     i++) {
+	for (i = 1; i <= 2 * RANGE_OPTIONS && i <= middle - first &&
+		    kept < RANGE_OPTIONS; i++) {
 		geom_track_at(geom, middle - i, &track);
 		o = option_make(s, &track, r->first, end);
 		kept += option_keep(s, &o);
@@ -284,10 +215,8 @@ static void options_around(struct range_search *s, const struct range *r,
 		options_from(s, r->first, track.first);
 }
 
-/* Calls for each track of a range in order. */
-static void range_each(struct range_search *s, const struct range *r,
-		       void (*each)(struct range_search *,
-				    const struct range_option *))
+/* Looks at all tracks of a range. */
+static void options_all(struct range_search *s, const struct range *r)
 {
 	const uint64_t end = r->first + r->n;
 	struct geom_track track;
@@ -297,22 +226,11 @@ static void range_each(struct range_search *s, const struct range *r,
 	     at = track.first + track.sectors) {
 		geom_track_of(s->head_state->geom, at, &track);
 		o = option_make(s, &track, r->first, end);
-		each(s, &o);
+		option_keep(s, &o);
 	}
 }
 
-static void keep(struct range_search *s, const struct range_option *o)
-{
-	option_keep(s, o);
-}
-
-static void try_if_better(struct range_search *s, const struct range_option *o)
-{
-	if (o->bound_ns < s->best.cost_ns)
-		option_try(s, o);
-}
-
-static void find_few(struct range_search *s)
+static void options_find(struct range_search *s)
 {
 	const struct range_query *q = s->query;
 	struct geom_track first, last;
@@ -322,22 +240,11 @@ static void find_few(struct range_search *s)
 
 		geom_track_of(s->head_state->geom, r->first, &first);
 		geom_track_of(s->head_state->geom, r->first + r->n - 1, &last);
-		if (last.index - first.index < s->max)
-			range_each(s, r, keep);
+		if (last.index - first.index < RANGE_OPTIONS)
+			options_all(s, r);
 		else
 			options_around(s, r, first.index, last.index);
 	}
-	for (unsigned i = 0; i < s->n &&
-			     s->option[i].bound_ns < s->best.cost_ns; i++)
-		option_try(s, &s->option[i]);
-}
-
-static int search_end(const struct range_search *s, struct range_answer *answer)
-{
-	if (s->best.cost_ns == UINT64_MAX)
-		return -ENOSPC;
-	*answer = s->best;
-	return 0;
 }
 
 int range_find(const struct head_state *head_state,
@@ -345,20 +252,18 @@ int range_find(const struct head_state *head_state,
 {
 	struct range_search s = {
 		.head_state = head_state, .query = query,
-		.max = query->options > RANGE_MAX_OPTIONS ?
-			RANGE_MAX_OPTIONS : query->options,
 		.best = { .cost_ns = UINT64_MAX },
 	};
 
-	if (s.max)
-		find_few(&s);
-	else
-		for (size_t i = 0; i < query->within_n; i++)
-			range_each(&s, &query->within[i], try_if_better);
-	return search_end(&s, answer);
+	options_find(&s);
+	for (unsigned i = 0; i < s.n &&
+			     s.option[i].bound_ns < s.best.cost_ns; i++)
+		option_try(&s, &s.option[i]);
+	if (s.best.cost_ns == UINT64_MAX)
+		return -ENOSPC;
+	*answer = s.best;
+	return 0;
 }
-
-/* ---- Expand and cancel ---- */
 
 uint64_t range_cost_ns(const struct head_state *head_state,
 		       const struct range_query *query, uint64_t sector)
@@ -374,140 +279,4 @@ uint64_t range_cost_ns(const struct head_state *head_state,
 	return start_ns(head_state) - head_state->now_ns + out.seek_ns +
 	       out.switch_ns + out.rotation_ns +
 	       distance_ns(head_state, query, track.cylinder);
-}
-
-static void expanded(struct range_search *s, uint64_t place)
-{
-	const uint64_t cost_ns = range_cost_ns(s->head_state, s->query, place);
-
-	s->best.estimates++;
-	if (cost_ns >= s->best.cost_ns)
-		return;
-	s->best.cost_ns = cost_ns;
-	s->best.sector = place;
-}
-
-static void expand_all(struct range_search *s, const struct range_option *o)
-{
-	uint64_t from = o->first, place;
-
-	while (place_next(s, from, o->end, &place)) {
-		expanded(s, place);
-		from = place + 1;
-	}
-}
-
-/* The place at or behind a sector that does not go over the end of its track
- * or, at the end, the first of the range. */
-static void expand_one(struct range_search *s, const struct range *r,
-		       uint64_t from)
-{
-	uint64_t place, end = r->first + r->n;
-	struct geom_track track;
-
-	while (from < end) {
-		geom_track_of(s->head_state->geom, from, &track);
-		if (place_next(s, from, track.first + track.sectors < end ?
-			       track.first + track.sectors : end, &place)) {
-			expanded(s, place);
-			return;
-		}
-		from = track.first + track.sectors;
-	}
-}
-
-int range_expand(const struct head_state *head_state,
-		 const struct range_query *query, unsigned ways,
-		 struct range_answer *answer)
-{
-	struct range_search s = {
-		.head_state = head_state, .query = query,
-		.best = { .cost_ns = UINT64_MAX },
-	};
-
-	for (size_t i = 0; i < query->within_n; i++) {
-		const struct range *r = &query->within[i];
-
-		if (!ways)
-			range_each(&s, r, expand_all);
-		for (unsigned k = 0; k < ways; k++)
-			expand_one(&s, r, r->first + r->n * k / ways);
-	}
-	return search_end(&s, answer);
-}
-
-/* ---- Claims ---- */
-
-void range_claims_init(struct range_claims *claims)
-{
-	rangeset_init(&claims->taken);
-	rangeset_init(&claims->over);
-	rangeset_init(&claims->old);
-}
-
-void range_claims_fini(struct range_claims *claims)
-{
-	rangeset_fini(&claims->taken);
-	rangeset_fini(&claims->over);
-	rangeset_fini(&claims->old);
-}
-
-int range_claims_add(struct range_claims *claims, uint64_t sector,
-		     uint32_t sectors)
-{
-	if (rangeset_meets(&claims->taken, sector, sectors))
-		return -EBUSY;
-	return rangeset_add(&claims->taken, sector, sectors);
-}
-
-int range_claims_end(struct range_claims *claims, uint64_t sector,
-		     uint32_t sectors)
-{
-	int rc;
-
-	if (!rangeset_meets(&claims->old, sector, sectors))
-		return rangeset_add(&claims->over, sector, sectors);
-	rc = rangeset_remove(&claims->old, sector, sectors);
-	return rc ? rc : rangeset_remove(&claims->taken, sector, sectors);
-}
-
-int range_claims_barrier(struct range_claims *claims)
-{
-	struct range r;
-	int rc = 0;
-
-	while (!rc && rangeset_next(&claims->over, 0, &r)) {
-		rc = rangeset_remove(&claims->taken, r.first, r.n);
-		if (!rc)
-			rc = rangeset_remove(&claims->over, r.first, r.n);
-	}
-	for (uint64_t at = 0; !rc && rangeset_next(&claims->taken, at, &r);
-	     at = r.first + r.n)
-		rc = rangeset_add(&claims->old, r.first, r.n);
-	return rc;
-}
-
-static bool unclaimed_next(const struct range_set *set, uint64_t from,
-			   uint64_t end, uint32_t sectors, uint64_t *place)
-{
-	const struct range_unclaimed *u =
-		container_of(set, const struct range_unclaimed, set);
-	struct range r;
-
-	while (u->below->next(u->below, from, end, sectors, place)) {
-		if (!rangeset_next(&u->claims->taken, *place, &r) ||
-		    r.first >= *place + sectors)
-			return true;
-		from = r.first + r.n;
-	}
-	return false;
-}
-
-void range_unclaimed_init(struct range_unclaimed *unclaimed,
-			  const struct range_set *below,
-			  const struct range_claims *claims)
-{
-	*unclaimed = (struct range_unclaimed){
-		{ unclaimed_next }, below, claims,
-	};
 }
