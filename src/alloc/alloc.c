@@ -445,7 +445,9 @@ static void best_of_runs(struct taking *taking, uint32_t group, uint64_t n,
 	}
 }
 
-struct span group_best(struct taking *taking, uint32_t group,
+/* A roomy partly used track, a free track, or the partly used track that fits
+ * best; empty: n sectors fit nowhere. */
+static struct span group_best(struct taking *taking, uint32_t group,
 		       uint64_t n, uint64_t roomy, bool longest)
 {
 	struct best best = { .longest = longest,

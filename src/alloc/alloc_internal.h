@@ -148,10 +148,6 @@ bool track_known(const struct alloc *alloc, uint64_t sector);
 int part_search(struct taking *taking, uint64_t goal, uint64_t n,
 		uint64_t roomy, bool longest, struct span *at);
 
-/* A roomy partly used track, a free track, or the partly used track that fits
- * best; empty: n sectors fit nowhere. */
-struct span group_best(struct taking *taking, uint32_t group,
-		       uint64_t n, uint64_t roomy, bool longest);
 
 /* ---- alloc_large.c ---- */
 

@@ -11,7 +11,6 @@ struct peers_options {
 	const char *fs;		/* comma-separated names; NULL: all */
 	const char *work;	/* comma-separated names; NULL: all */
 	const char *image_dir;	/* folder of the sparse image; NULL: /var/tmp */
-	const char *tools;	/* folder of the programs to run; NULL: PATH */
 	const char *json;	/* file to write; NULL: none */
 	unsigned rounds;	/* rounds; 0: 1 */
 	unsigned percent;	/* per cent of the usual sizes and counts; 0:

@@ -355,16 +355,10 @@ static int run_loop(struct run *run)
 
 static void run_sum_up(struct run *run, struct rig_result *result)
 {
-	double n = (double)run->load->requests, squares = 0;
-	uint64_t i;
+	double n = (double)run->load->requests;
 
-	for (i = 0; i < run->load->requests; i++)
-		squares += run->response_ns[i] * run->response_ns[i];
 	rig_sum_up(run->response_ns, run->load->requests, &result->mean_ns,
 		   &result->p99_ns);
-	result->deviation_ns = sqrt(fmax(squares / n - result->mean_ns *
-						       result->mean_ns, 0));
-	result->p50_ns = run->response_ns[run->load->requests / 2];
 	result->head_mean_ns = run->head_sum / n;
 	result->head_deviation_ns =
 		sqrt(fmax(run->head_squares / n -

@@ -97,8 +97,7 @@ struct rig_load {
 struct rig_result {
 	uint64_t ns;		/* from the begin of the first measured request
 				 * to the end of the last one */
-	double mean_ns, deviation_ns, p50_ns, p99_ns;	/* response times of the
-							 * measured requests */
+	double mean_ns, p99_ns;	/* response times of the measured requests */
 	double head_mean_ns, head_deviation_ns; /* head times, see rig_run */
 	struct drive_times times;	/* times of the simulated head
 					 * meanwhile */

@@ -105,7 +105,8 @@ static uint64_t file_room(uint64_t bytes)
 	       TRAX_BLOCK_BYTES;
 }
 
-int used_file_make(struct used *u)
+/* The last one then. */
+static int used_file_make(struct used *u)
 {
 	struct used_file *file = &u->file[u->files];
 	char name[16];

@@ -58,7 +58,6 @@ void used_turn(struct used *used, bool waits);
 
 /* All return 0 or a negative errno.  Files are numbers below used->files. */
 uint32_t used_any(struct used *used);	/* a file by chance */
-int used_file_make(struct used *used);	/* the last one then */
 int used_file_delete(struct used *used, uint32_t i);	/* the last one gets
 							 * its number */
 int used_append(struct used *used, uint32_t i, uint32_t more);

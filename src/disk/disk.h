@@ -43,9 +43,7 @@ struct disk_request {
 	int result;		/* 0, or -EIO, -EREMOTEIO, -ENOSPC ... */
 	uint64_t submit_ns, complete_ns;
 
-	/* Both belong to the back end. */
-	struct disk_request *next;
-	void *backend;
+	struct disk_request *next;	/* belongs to the back end */
 };
 
 #define DISK_MAX_IOV 1024u

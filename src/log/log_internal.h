@@ -87,7 +87,7 @@ struct log {
 	uint8_t uuid[16];
 	size_t unit_bytes;
 	uint64_t mirror_delay_ns;
-	bool started, failed, drain;
+	bool started, failed;
 	struct log_stats stats;
 
 	/* Sequence numbers. */
@@ -193,9 +193,6 @@ uint64_t log_tracks_used_bytes(const struct log *log);
 /* How many bytes of records may go out in one access now without endangering
  * promised room.  0: one record. */
 size_t log_place_room(const struct log *log);
-/* Do commits follow each other at once, so that each waits for anything that is
- * written in between? */
-bool log_commit_waits(const struct log *log);
 /* Finds a place for records of this size; `elsewhere`: not on the present
  * track.  False: there is none. */
 bool log_place_find(struct log *log, const struct head_state *head_state,
@@ -214,10 +211,6 @@ const struct log_track *log_mirror_track(struct log *log, size_t first,
 bool log_mirror_find(struct log *log, const struct log_track *track,
 		   const struct head_state *head_state, size_t bytes,
 		   uint64_t *sector, uint64_t *cost_ns);
-
-/* log_recovery.c: writes over sectors that cannot be read and hold nothing that
- * is needed, so that they can be read again. */
-void log_heal(struct log *log);
 
 /* record_write.c */
 void log_dispatch(struct log *log);

@@ -385,7 +385,7 @@ static int walk(struct log_scan *s, uint64_t *last, uint64_t *chain)
  * or several of them would look like a lost record after a later cut. The root
  * that holds what was recovered is durable by now.
  */
-void log_heal(struct log *log)
+static void log_heal(struct log *log)
 {
 	const struct log_scan *s = log->scan;
 	const uint32_t unit = (uint32_t)(log->unit_bytes / SECTOR_BYTES);

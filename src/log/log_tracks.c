@@ -461,17 +461,12 @@ static bool find_allowed(struct log *log, const struct head_state *head_state,
 	return true;
 }
 
-bool log_commit_waits(const struct log *log)
-{
-	return log->gap_ns < COMMIT_WAITS_NS;
-}
-
 /* A commit that others follow at once gains little by a fresh track, and the
  * move takes long. */
 static bool is_used_up(const struct log *log)
 {
 	return log->main && track_is_used_up(log->main) &&
-	       !log_commit_waits(log);
+	       log->gap_ns >= COMMIT_WAITS_NS;
 }
 
 /* Finds a place on another track, which must have room for what is staged as

@@ -23,7 +23,6 @@ struct replica_region {
 	uint32_t copies;	/* replicas made in it */
 	uint32_t live;		/* replicas not known to be dropped */
 	uint32_t uses;		/* reads that it served */
-	uint32_t saved_uses;	/* reads of these that the tree knows of */
 	uint64_t used_seconds, made_seconds;
 };
 

@@ -70,7 +70,8 @@ static void file_free(struct scan_file *file)
 	free(file);
 }
 
-void scan_file_void(struct scan_file *file, int rc)
+/* What was given of a file is void; it is taken out.  rc 0: it has changed. */
+static void scan_file_void(struct scan_file *file, int rc)
 {
 	struct file_scan *scan = file->scan;
 	struct scan_record head = {

@@ -155,8 +155,6 @@ struct file_scans {
 
 /* ---- file_scan.c ---- */
 
-/* What was given of a file is void; it is taken out.  rc 0: it has changed. */
-void scan_file_void(struct scan_file *file, int rc);
 /* Runs that are over are freed; files that are through, or have failed, are
  * taken out.  At the end of each entry from outside. */
 void scan_sweep(struct file_scan *scan);

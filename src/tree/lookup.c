@@ -89,7 +89,9 @@ static bool has_failed(const struct tree_txn *txn, traxaddr addr)
 	return false;
 }
 
-int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
+/* Notes child i of parent as missing and returns -EAGAIN; -EIO: it can't be
+ * read. */
+static int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
 {
 	struct node_ptr ptr = node_child(parent->node, i);
 

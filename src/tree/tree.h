@@ -140,8 +140,6 @@ int tree_close(struct tree *tree);
 void tree_abandon(struct tree *tree);
 
 const struct super *tree_super(const struct tree *tree);
-/* Writes this superblock, with a new version, to all places. Waits. */
-int tree_write_super(struct tree *tree, const struct super *super);
 /* Takes over a superblock that the caller has written to at least one place.
  * All that it names has owners. */
 void tree_set_super(struct tree *tree, const struct super *super);

@@ -129,7 +129,6 @@ struct checkpoint {
 	bool log_done;
 	uint64_t gen;		/* generation that is being written */
 	struct root root;	/* the root that it will have */
-	traxaddr root_addr;
 	struct buffer **buffer;	/* the frozen buffers */
 	struct sort order;	/* of them: by level and then address, or by the
 				 * addresses of their mirrors */
@@ -202,7 +201,6 @@ struct tree {
 	uint64_t gen;		/* the running generation */
 	struct root durable;	/* the last durable root */
 	bool roots_doubted;	/* a copy of a root was found to be bad */
-	unsigned durable_copy;	/* recovery: the area that it came from */
 	uint64_t epoch;
 	uint64_t last_seq, last_chain;	/* end of the log as the root or
 					 * recovery gives it, before the log is
@@ -244,7 +242,6 @@ struct tree {
 	uint64_t destage_seq;	/* destaging was asked for up to this record */
 	struct waiter commit_waiter;
 	bool committing;
-	uint64_t commit_seq;
 
 	struct node_runs *runs;
 	unsigned run_slots;	/* longest run in slots; tests make it
@@ -288,9 +285,6 @@ struct buffer *tree_leaf(struct tree *tree, struct key key);
 
 /* ---- fetch.c ---- */
 
-/* Notes child i of parent as missing and returns -EAGAIN; -EIO: it can't be
- * read. */
-int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i);
 /* Was damage of this node reported before? Each node is reported once, or the
  * scan of a bad disk would report nothing else. */
 bool fetch_is_reported(struct tree *tree, traxaddr addr);

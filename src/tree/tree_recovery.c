@@ -148,7 +148,8 @@ int super_write_one(struct tree *tree, uint64_t place, const void *buf,
 			  NULL) == FAULT_RELOCATE ? -EIO : -ECANCELED;
 }
 
-int tree_write_super(struct tree *tree, const struct super *super)
+/* Writes this superblock, with a new version, to all places. Waits. */
+static int tree_write_super(struct tree *tree, const struct super *super)
 {
 	struct super next = *super;
 	uint64_t place[3];

@@ -87,7 +87,8 @@ static void repair_copies(struct item_set *set)
 	}
 }
 
-int repair_items(struct check *check, struct item_set *set)
+/* Makes the set agree with itself, but for OWNER items and node tracks. */
+static int repair_items(struct check *check, struct item_set *set)
 {
 	int rc;
 

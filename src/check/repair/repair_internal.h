@@ -42,9 +42,6 @@ void log_scan_free(struct check *check);
  * written over. */
 int salvage_items(struct check *check, struct item_set *set);
 
-/* Makes the set agree with itself, but for OWNER items and node tracks. */
-int repair_items(struct check *check, struct item_set *set);
-
 /* ---- The new tree ---- */
 
 /* Node slots to write to: the first half of them for nodes, the second half for

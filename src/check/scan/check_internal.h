@@ -256,7 +256,6 @@ int super_root_load_root(struct check *check);
  * that cannot be written is left to the next check. */
 int super_root_write_root(struct check *check, unsigned area,
 		      const struct root *root, const void *payload);
-int super_root_write_super(struct check *check);
 void super_root_free(struct check *check);
 
 /* ---- tree_walk.c ---- */

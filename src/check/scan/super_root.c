@@ -133,7 +133,7 @@ int super_root_load_super(struct check *check)
 	return rc;
 }
 
-int super_root_write_super(struct check *check)
+static int super_root_write_super(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	uint64_t place[3];

@@ -181,13 +181,6 @@ uint64_t admission_heard(struct files *files, uint64_t ino, uint64_t now_ns)
 	return promise->rate;
 }
 
-uint64_t admission_rate(const struct files *files, uint64_t ino)
-{
-	const struct promise *promise = promise_of(files, ino);
-
-	return promise ? promise->rate : 0;
-}
-
 uint64_t admission_rate_all(const struct files *files)
 {
 	const struct list *pos;

@@ -45,7 +45,6 @@ int admission_ask(struct fs *fs, uint64_t ino, uint64_t rate,
 uint64_t admission_heard(struct files *files, uint64_t ino, uint64_t now_ns);
 
 /* What a file was promised and all together; 0: nothing. */
-uint64_t admission_rate(const struct files *files, uint64_t ino);
 uint64_t admission_rate_all(const struct files *files);
 
 void admission_free(struct files *files);

@@ -413,7 +413,7 @@ void read_wait_end(struct read_wait *rwait)
 	read_waits_feed(rwait->file->files);
 }
 
-void read_waits_wake(struct file *file)
+static void read_waits_wake(struct file *file)
 {
 	struct list ready, *pos, *tmp;
 	struct read_wait *rwait;

@@ -17,7 +17,6 @@ bool read_wait_ok(const struct read_wait *rwait);
 const void *read_wait_block(const struct read_wait *rwait, uint64_t index);
 /* Those that got no chunks try again, in order. */
 void read_waits_feed(struct files *files);
-void read_waits_wake(struct file *file);
 /* The content of these blocks in the tree has changed: chunks drop it. */
 void chunks_changed(struct file *file, uint64_t first, uint64_t n);
 /* Reads ahead blocks that are not in memory; false: there is no room. A guess

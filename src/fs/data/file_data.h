@@ -188,7 +188,6 @@ struct stream {
 	uint64_t sums;		/* byte up to which checksums have been asked
 				 * for */
 	uint64_t begin;		/* byte at which its first read began */
-	uint64_t read_at;	/* byte at which the last read began */
 	unsigned count;		/* number of reads in order */
 	uint64_t used;
 	struct pace pace;

@@ -17,7 +17,8 @@
 
 /* ---- One directory ---- */
 
-uint64_t file_stamp(const struct file *file)
+/* Stamp of the last write to a file; 0: it is not dirty. */
+static uint64_t file_stamp(const struct file *file)
 {
 	return list_empty(&file->dirty) ? 0 :
 	       list_entry(file->dirty.prev, struct block, link)->stamp;

@@ -23,7 +23,5 @@ void flush_oldest(struct files *files);
 bool flush_sweep(struct files *files, unsigned young_part);
 /* Goes on with what has been left; false: there was nothing. */
 bool flush_walks_run(struct files *files);
-/* Stamp of the last write to a file; 0: it is not dirty. */
-uint64_t file_stamp(const struct file *file);
 
 #endif

@@ -152,7 +152,8 @@ void preallocs_free(struct files *files)
 	list_free(&files->preallocs_left);
 }
 
-void preallocs_release(struct files *files)
+/* What all files have left goes back. */
+static void preallocs_release(struct files *files)
 {
 	struct prealloc *pre;
 

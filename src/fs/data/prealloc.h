@@ -34,8 +34,6 @@ int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group);
 void prealloc_release(struct file *file);
 /* The same if nobody writes to the file any more. */
 void prealloc_settle(struct file *file);
-/* The same for all files. */
-void preallocs_release(struct files *files);
 /* Goes on with giving back. */
 void preallocs_run(struct files *files);
 /* The disk has no other room: gives all back.  FS_TXN_WAIT until it is there;

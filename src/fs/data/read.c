@@ -273,7 +273,6 @@ static struct stream *read_seen(struct io *io, uint64_t end)
 	stream->used = ++file->stream_clock;
 	if (!stream->count++)
 		stream->begin = io->op->offset;
-	stream->read_at = io->op->offset;
 	stream->next = end > stream->next ? end : stream->next;
 	pace_read(file->files, &stream->pace, io->op->offset,
 		  end - io->op->offset, io->op->flags & O_DIRECT,

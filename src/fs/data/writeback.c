@@ -254,7 +254,8 @@ void writeback_end(struct writeback *wb)
 	file_put(file);
 }
 
-void writeback_want_flush(struct file *file)
+/* The file is to be looked at by writeback_pump. */
+static void writeback_want_flush(struct file *file)
 {
 	struct list *flush = file->files->flush;
 

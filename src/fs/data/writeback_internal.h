@@ -26,8 +26,6 @@ unsigned writeback_collect_most(const struct writeback *wb, unsigned most);
 /* Is it written back among the small files? */
 bool file_is_small(const struct file *file);
 
-/* The file is to be looked at by writeback_pump. */
-void writeback_want_flush(struct file *file);
 
 /* ---- writeback_txn.c ---- */
 

@@ -52,7 +52,6 @@ static int region_take(struct fs *fs, const struct tree_item *item)
 		.sectors = le32_get(value->sectors),
 		.copies = le32_get(value->copies),
 		.uses = le32_get(value->uses),
-		.saved_uses = le32_get(value->uses),
 		.used_seconds = le64_get(value->used_seconds),
 		.made_seconds = le64_get(value->made_seconds),
 	};

@@ -306,8 +306,10 @@ static bool is_seam(const struct freeblock_task *task, uint64_t sector)
 	return freeblock_set_is_seam(task->fb->geom, &track, sector);
 }
 
-bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
-	       struct range *out)
+/* The next that is wanted in [from, end), within a track and in whole units,
+ * but where a track's end cuts one and parts may be held; false: nothing. */
+static bool task_next(const struct freeblock_task *task, uint64_t from,
+		      uint64_t end, struct range *out)
 {
 	uint32_t unit = task->options.unit_sectors;
 	uint64_t last;

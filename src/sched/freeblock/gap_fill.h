@@ -128,11 +128,6 @@ struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 		      struct freeblock_task *task, uint64_t sector,
 		      uint32_t sectors);
 
-/* The next that is wanted in [from, end), within a track and in whole units,
- * but where a track's end cuts one and parts may be held; false: nothing. */
-bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
-	       struct range *out);
-
 /* Writes that have not begun. */
 bool task_writes(const struct freeblock_task *task);
 struct queue_request *task_first_write(struct freeblock_task *task);

@@ -280,7 +280,9 @@ static bool turn_goes_on(const struct queue *queue)
 	       (queue->outstanding || !list_empty(&queue->finished));
 }
 
-uint64_t queue_room_ns(const struct queue *queue)
+/* When the disk may get another access; UINT64_MAX: not before one
+ * completes. */
+static uint64_t queue_room_ns(const struct queue *queue)
 {
 	uint64_t ns = room_ns(queue), patient_ns;
 

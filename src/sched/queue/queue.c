@@ -99,7 +99,9 @@ static bool span_conflicts(const struct interval *interval, const void *arg)
 	       (later->is_write || of_live(interval)->disk.op == DISK_WRITE);
 }
 
-bool queue_must_hold(struct queue *queue, const struct queue_request *req)
+/* Must the request wait for an earlier one that it overlaps? */
+static bool queue_must_hold(struct queue *queue,
+			    const struct queue_request *req)
 {
 	struct queue_conflict later = { req->live.order,
 				  req->disk.op == DISK_WRITE };

@@ -159,7 +159,6 @@ struct queue_stats {
 	uint64_t gaps, idle_steps; /* gaps and idle times the filler used */
 	unsigned window_percent; /* n of SPTF-SWn%, now */
 	unsigned budget_ppm;	/* what SPTF-SWn% may cost */
-	uint64_t window_ns;	/* what SPTF-SWn% has cost */
 	uint64_t patient, in_vain; /* waits for a stream; those for nothing */
 	uint64_t flushes;	/* flushes the disk was given */
 	uint64_t flushes_saved;	/* flushes that had nothing to do */

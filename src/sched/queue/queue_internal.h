@@ -114,9 +114,6 @@ struct queue {
 
 /* ---- queue.c ---- */
 
-/* Must the request wait for an earlier one that it overlaps? */
-bool queue_must_hold(struct queue *queue, const struct queue_request *req);
-
 /* Enters a request whose sectors are known; false: it is held. */
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
@@ -207,9 +204,5 @@ void queue_dispatch(struct queue *queue);
 
 /* When an access that is dispatched now would begin, as far as is known. */
 uint64_t queue_begin_ns(const struct queue *queue);
-
-/* When the disk may get another access; UINT64_MAX: not before one
- * completes. */
-uint64_t queue_room_ns(const struct queue *queue);
 
 #endif

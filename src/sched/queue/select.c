@@ -148,7 +148,6 @@ static void window_follow(struct queue *queue,
 	double allowed = queue->window.budget_ppm / 1e6;
 	double spent = (double)choice->extra_ns, of = (double)choice->cost_ns;
 
-	queue->stats.window_ns += choice->extra_ns;
 	queue->window.spent_ns += spent - queue->window.spent_ns * FADE;
 	queue->window.of_ns += of - queue->window.of_ns * FADE;
 	if (queue->window.fixed)
