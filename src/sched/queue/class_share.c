@@ -21,6 +21,9 @@
 #define MS 1000000ull
 /* The time that is counted is divided by the weight and multiplied by this. */
 #define SCALE 64u
+/* Somebody waits for requests of the first classes: commits and reads. */
+#define AWAITED_CLASSES 2
+#define STRETCH 3u
 
 /* One row a class, the highest first. */
 static const struct {
@@ -61,10 +64,21 @@ static uint64_t used_ns(const struct class_share *share, int class,
 			scaled_ns(share, class, now_ns - share->since_ns));
 }
 
+/* Where nobody waits for any of it, turns are so many times as long. */
+static uint64_t stretch(const struct class_share *share)
+{
+	int class;
+
+	for (class = 0; class < AWAITED_CLASSES; class++)
+		if (share->count[class] || share->holder == class)
+			return 1;
+	return STRETCH;
+}
+
 /* How much less the others must have used for a class to begin before them. */
 static uint64_t begin_ns(const struct class_share *share, int class)
 {
-	return scaled_ns(share, class, rules[class].begin_ns);
+	return stretch(share) * scaled_ns(share, class, rules[class].begin_ns);
 }
 
 static void count_time(struct class_share *share, uint64_t now_ns)
@@ -119,7 +133,8 @@ bool class_share_keeps(const struct class_share *share, uint64_t now_ns)
 {
 	int class = share->holder, other;
 	uint64_t mine_ns = used_ns(share, class, now_ns);
-	uint64_t keep_ns = scaled_ns(share, class, rules[class].keep_ns);
+	uint64_t keep_ns = stretch(share) *
+			   scaled_ns(share, class, rules[class].keep_ns);
 
 	for (other = 0; other < (int)CLASS_SHARES; other++)
 		if (other != class && share->count[other] &&

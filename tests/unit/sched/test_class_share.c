@@ -73,6 +73,42 @@ START_TEST(each_has_its_share)
 }
 END_TEST
 
+/* Milliseconds until the turn of a class that waits is over. */
+static unsigned turn_ms(int class)
+{
+	uint64_t begin_ns = now_ns;
+
+	while (class_share_next(&share, now_ns) == class) {
+		class_share_remove(&share, class);
+		class_share_take(&share, class, now_ns);
+		class_share_add(&share, class, true, now_ns);
+		now_ns += MS;
+	}
+	return (unsigned)((now_ns - begin_ns) / MS);
+}
+
+START_TEST(turns_are_longer_where_nobody_waits)
+{
+	uint64_t had_ns[CLASS_SHARES] = { 0 };
+	unsigned alone_ms;
+
+	wait_some(READ_AHEAD, 1);
+	wait_some(WRITE_BACK, 1);
+	serve(1000, had_ns);
+	turn_ms(READ_AHEAD);
+	alone_ms = turn_ms(WRITE_BACK);
+	ck_assert_uint_ge(alone_ms, 90);
+	wait_some(COMMIT, 1);
+	serve(1000, had_ns);
+	class_share_remove(&share, COMMIT);
+	wait_some(READ, 1);
+	serve(1000, had_ns);
+	turn_ms(READ);
+	turn_ms(READ_AHEAD);
+	ck_assert_uint_lt(turn_ms(WRITE_BACK), alone_ms / 2);
+}
+END_TEST
+
 START_TEST(reads_weigh_by_their_number)
 {
 	uint64_t few_ns[CLASS_SHARES] = { 0 }, many_ns[CLASS_SHARES] = { 0 };
@@ -167,6 +203,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(tcase, the_highest_is_first);
 	tcase_add_test(tcase, each_has_its_share);
+	tcase_add_test(tcase, turns_are_longer_where_nobody_waits);
 	tcase_add_test(tcase, reads_weigh_by_their_number);
 	tcase_add_test(tcase, a_stream_goes_on_for_a_while);
 	tcase_add_test(tcase, who_did_not_ask_gains_nothing);
