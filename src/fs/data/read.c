@@ -364,11 +364,12 @@ static void read_copy(struct io *io, uint64_t end)
 static int read_window(struct io *io)
 {
 	uint64_t first = io->pos / BLOCK_BYTES;
-	uint64_t end = (first + READ_WAIT_BLOCKS) / CHUNK_BLOCKS *
-		       CHUNK_BLOCKS * BLOCK_BYTES;
+	uint64_t end = (first + READ_WAIT_BLOCKS) * BLOCK_BYTES;
 	int rc = 0;
 
-	end = end < io->end ? end : io->end;
+	/* What the kernel asks for at once is fetched at once, wherever in a
+	 * chunk it begins. */
+	end = end < io->end ? end / CHUNK_BYTES * CHUNK_BYTES : io->end;
 	io->rwait.first = first;
 	io->rwait.n = (unsigned)((end - 1) / BLOCK_BYTES - first) + 1;
 	if (!read_wait_ok(&io->rwait)) {
