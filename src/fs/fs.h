@@ -211,6 +211,8 @@ struct fs_op {
 				   target inode */
 	const char *name2;	/* RENAME: new name; SYMLINK: target; xattrs:
 				   attribute name */
+	uint32_t thread;	/* READ: the caller's, by its number; 0: not
+				   known */
 	uint32_t uid, gid;	/* of the caller, for new inodes; LISTXATTR:
 				   trusted.* is for uid 0 */
 	uint32_t mode;		/* MKNOD, MKDIR, TMPFILE: with type bits */

@@ -71,6 +71,7 @@ static void take_header(struct request *req,
 	req->unique = header->unique;
 	req->opcode = header->opcode;
 	req->op.ino = header->nodeid;
+	req->op.thread = header->pid;
 	req->op.uid = header->uid;
 	req->op.gid = header->gid;
 	sync_note_begin(req);

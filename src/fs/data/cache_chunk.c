@@ -514,12 +514,20 @@ static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns)
 	struct queue *queue = fetch->file->files->fs->queue;
 	unsigned i;
 
-	fetch->class = QUEUE_READ;
-	fetch->deadline_ns = deadline_ns;
+	if (fetch->ahead == AHEAD_TURNS) {
+		fetch->hastened = true;
+	} else {
+		fetch->class = QUEUE_READ;
+		fetch->deadline_ns = deadline_ns;
+	}
 	if (!fetch->outstanding)
 		return;		/* it is being looked up */
-	for (i = 0; i < fetch->segments; i++)
-		queue_raise(queue, &fetch->segment[i].req, deadline_ns);
+	for (i = 0; i < fetch->segments; i++) {
+		if (fetch->hastened)
+			queue_hasten(queue, &fetch->segment[i].req);
+		else
+			queue_raise(queue, &fetch->segment[i].req, deadline_ns);
+	}
 }
 
 /* Is it a user's first read of a small file from its start, which has no
@@ -578,6 +586,9 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 			fetch_done(&segment->req.disk);
 		else if (!fetch_from_run(fetch, segment))
 			fetch_submit(fetch, segment);
+		if (fetch->hastened)
+			queue_hasten(fetch->file->files->fs->queue,
+				     &segment->req);
 	}
 	if (--fetch->outstanding == 0)
 		fetch_verify(fetch);
@@ -643,7 +654,7 @@ static void fetch_start(const struct read_wait *rwait, unsigned pieces,
 }
 
 bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
-		       bool guess, uint64_t deadline_ns)
+		       enum ahead_kind kind, uint64_t deadline_ns)
 {
 	struct files *files = file->files;
 	struct fetch *fetch = NULL;
@@ -678,7 +689,7 @@ bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 		fetch = fetch_new(file, index, n, want, QUEUE_READ_AHEAD);
 	if (!fetch)
 		return !any;
-	fetch->guess = guess;
+	fetch->ahead = kind;
 	fetch->deadline_ns = deadline_ns;
 	fetch_again(fetch);
 	return true;

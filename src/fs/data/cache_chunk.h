@@ -19,11 +19,17 @@ const void *read_wait_block(const struct read_wait *rwait, uint64_t index);
 void read_waits_feed(struct files *files);
 /* The content of these blocks in the tree has changed: chunks drop it. */
 void chunks_changed(struct file *file, uint64_t first, uint64_t n);
-/* Reads ahead blocks that are not in memory; false: there is no room. A guess
- * is dropped when the file has replicas: those show which blocks are wanted.
+/*
+ * How sure is it that what is read ahead will be wanted?  A guess is dropped
+ * when the file has replicas: those show which blocks are wanted.  Streams that
+ * take turns wait a little for each other, so that each has long turns.
+ */
+enum ahead_kind { AHEAD_GUESS, AHEAD_SURE, AHEAD_TURNS };
+
+/* Reads ahead blocks that are not in memory; false: there is no room.
  * deadline_ns: when a reader will come to them; 0: it is not known. */
 bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
-		       bool guess, uint64_t deadline_ns);
+		       enum ahead_kind kind, uint64_t deadline_ns);
 /* A user reads the blocks of a read wait, some of which may have been read
  * ahead. */
 void chunks_used(const struct read_wait *rwait, uint64_t wait_ns);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
 #include "fs/data/read_events.h"
 
@@ -51,7 +52,8 @@ struct fetch {
 	unsigned copies_n;	/* most replicas of any segment */
 	bool background;	/* no user waits for it */
 	uint64_t deadline_ns;	/* when it is wanted; 0: soon */
-	bool guess;		/* it is a guess, which users may never want */
+	enum ahead_kind ahead;	/* of what is read ahead */
+	bool hastened;		/* ... somebody waits for it */
 	/* Replicas that were read at the first try. */
 	struct copy_read {
 		uint64_t off, n, sector;

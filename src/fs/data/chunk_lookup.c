@@ -29,7 +29,7 @@ static void fetch_sums_ahead(struct fs_txn *txn, const struct fetch *fetch,
 {
 	uint64_t ino = fetch->file->ino;
 
-	if (fetch->class == QUEUE_READ_AHEAD && !fetch->guess)
+	if (fetch->class == QUEUE_READ_AHEAD && fetch->ahead != AHEAD_GUESS)
 		tree_prefetch(txn->tree_txn,
 			      key_make(ino, ITEM_CSUM,
 				       window * TRAX_CSUM_WINDOW_BLOCKS),
@@ -279,7 +279,8 @@ static int fetch_guess(struct fs_txn *txn, struct fetch *fetch)
 	unsigned p, n;
 	int rc;
 
-	if (!fetch->guess || !fetch->file->copies || !txn->fs->replicas)
+	if (fetch->ahead != AHEAD_GUESS || !fetch->file->copies ||
+	    !txn->fs->replicas)
 		return 0;
 	rc = replica_find(txn, fetch->file->ino, 0, 1, found, &n);
 	if (!rc && !n && first)

@@ -339,6 +339,12 @@ bool file_destage_pauses(const struct file *file)
 	return pauses_until(file->files, file->destage_pause_ns);
 }
 
+void files_turn(struct files *files, const void *who)
+{
+	files->turns += files->turn_of != who;
+	files->turn_of = who;
+}
+
 void files_wake_at(struct files *files, uint64_t ns)
 {
 	if (ns < files->wake_ns)

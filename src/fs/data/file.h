@@ -39,5 +39,8 @@ void file_pause(struct file *file, uint64_t pause_ns);
 void file_destage_pause(struct file *file, uint64_t pause_ns);
 /* Has writeback_pump called at this time, at the latest. */
 void files_wake_at(struct files *files, uint64_t ns);
+/* The head goes to a stream, or for the write-back of a large file (`who`: the
+ * files): counts how often it comes from another one (files->turns). */
+void files_turn(struct files *files, const void *who);
 
 #endif

@@ -190,6 +190,8 @@ struct stream {
 	uint64_t begin;		/* byte at which its first read began */
 	unsigned count;		/* number of reads in order */
 	uint64_t used;
+	uint64_t window;	/* bytes it was read ahead the last time */
+	uint64_t turns;		/* value of files->turns then */
 	struct pace pace;
 };
 
@@ -360,6 +362,11 @@ struct files {
 					 * time */
 	struct list prealloc_waits;	/* struct waiter, until that is over */
 	struct list log_pins;		/* by seq */
+	const void *turn_of;	/* the stream that was read ahead last; the
+				 * files, if a large file was written back
+				 * since */
+	uint64_t turns;		/* how often that was another than before */
+	struct pace_thread threads[PACE_THREADS];
 	struct list paced;		/* struct pace */
 	unsigned paced_count;
 	uint64_t steady_ns;		/* a stream was last heard of */

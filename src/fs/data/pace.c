@@ -17,6 +17,9 @@
 /* Streams have ended when none has been heard of for so long: windows of the
  * kernel last for some seconds. */
 #define STEADY_NS (10 * SECOND_NS)
+/* Who takes more than this part of what the disk gives is no stream among
+ * others but waits for the disk, or for what it writes. */
+#define LARGE_PART 4u
 /* What is ahead of a reader lasts so long at least, so that many readers can
  * be served in one way over the disk. */
 #define LEAST_AHEAD_NS 1000000000ull
@@ -52,6 +55,25 @@ static void pace_forget(struct files *files, uint64_t now_ns)
 		pace_end(files, first);
 }
 
+/* The reader has consumed so many bytes a second since its last rest. */
+static void pace_rate(struct files *files, struct pace *pace, uint64_t rate,
+		      uint64_t now_ns)
+{
+	if (!pace->rate)
+		files->paced_count++;
+	else
+		list_del(&pace->link);
+	list_add(&files->paced, &pace->link);
+	if (++pace->beats >= STEADY_BEATS)
+		files->steady_ns = now_ns;
+	if (!pace->rate)
+		pace->rate = rate;
+	else if (rate > pace->rate)
+		pace->rate += (rate - pace->rate) / RATE_PART;
+	else
+		pace->rate -= (pace->rate - rate) / RATE_PART;
+}
+
 static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 		      uint64_t now_ns)
 {
@@ -62,25 +84,30 @@ static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 		return;
 	if (at > pace->beat_at && ns) {
 		rate = (at - pace->beat_at) * SECOND_NS / ns;
-		rate = rate ? rate : 1;
-		if (!pace->rate)
-			files->paced_count++;
+		if (pace->media_rate && rate > pace->media_rate / LARGE_PART)
+			pace_end(files, pace);
 		else
-			list_del(&pace->link);
-		list_add(&files->paced, &pace->link);
-		if (++pace->beats >= STEADY_BEATS)
-			files->steady_ns = now_ns;
-		if (!pace->rate) {
-			pace->rate = rate;
-		} else if (rate > pace->rate) {
-			pace->rate += (rate - pace->rate) / RATE_PART;
-		} else {
-			pace->rate -= (pace->rate - rate) / RATE_PART;
-		}
+			pace_rate(files, pace, rate ? rate : 1, now_ns);
 	}
 	pace->beat_ns = now_ns;
 	pace->beat_at = at;
 	pace_forget(files, now_ns);
+}
+
+void pace_answered(struct files *files, uint32_t thread, uint64_t now_ns)
+{
+	if (thread)
+		files->threads[thread % PACE_THREADS] =
+			(struct pace_thread){ thread, now_ns };
+}
+
+uint64_t pace_rest_begin(const struct files *files, uint32_t thread,
+			 uint64_t over_ns)
+{
+	const struct pace_thread *last = &files->threads[thread % PACE_THREADS];
+
+	return over_ns && thread && last->thread == thread &&
+	       last->over_ns > over_ns ? last->over_ns : over_ns;
 }
 
 void pace_read(struct files *files, struct pace *pace, uint64_t offset,

@@ -29,6 +29,8 @@ struct pace {
 	uint64_t beat_at;	/* byte that the reader had come to then */
 	uint64_t window_at;	/* first byte that was asked for then */
 	uint64_t rate;		/* bytes a second; 0: no pace is known */
+	uint64_t media_rate;	/* of the disk, set by the reader; 0: not
+				 * known */
 	unsigned beats;		/* rests since it has one */
 	bool direct;		/* no cache reads ahead for it */
 	uint64_t bytes;		/* bytes of the last read */
@@ -41,8 +43,26 @@ struct pace {
 	uint64_t reads, late;	/* reads, and those that missed a deadline */
 };
 
-/* A read of `bytes` at `offset` has come; those before it were over at over_ns
- * (0: some are not, or there were none). */
+/* Threads of which it is known when their last read was over. A power of two;
+ * two that share an entry make only a rest longer or shorter. */
+#define PACE_THREADS 64u
+
+struct pace_thread {
+	uint32_t thread;	/* 0: none */
+	uint64_t over_ns;
+};
+
+/* A read of a thread (0: not known), of any file, is over now. */
+void pace_answered(struct files *files, uint32_t thread, uint64_t now_ns);
+
+/* Since when the thread that reads may have rested: since over_ns, when the
+ * last read of its file was over, unless it read another file after that, as
+ * programs do that compare or merge files. */
+uint64_t pace_rest_begin(const struct files *files, uint32_t thread,
+			 uint64_t over_ns);
+
+/* A read of `bytes` at `offset` has come; its thread has waited for none since
+ * over_ns (0: some are not over, or there were none). */
 void pace_read(struct files *files, struct pace *pace, uint64_t offset,
 	       uint64_t bytes, bool direct, uint64_t over_ns, uint64_t now_ns);
 

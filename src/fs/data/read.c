@@ -49,6 +49,13 @@
 #define STREAM_PIECE (64u << 10)
 /* The kernel asks for up to so much at once before the first of it is read. */
 #define BEHIND_BYTES (16u << 20)
+/* Where streams take turns each is read ahead by so many tracks at most: to
+ * come from one to the other costs one or two turns. */
+#define TURN_TRACKS 32u
+/* A stream that is alone is read ahead by so much less each time. */
+#define ALONE_PART 8u
+/* A stream that comes back after so many others is no part of that. */
+#define TURNS_MOST 64u
 /* Leaves with checksums are read when a stream is this far before them: some
  * tenths of a second of it. */
 #define SUMS_AHEAD_BYTES (48ull << 20)
@@ -92,6 +99,7 @@ void io_end(struct io *io, int rc)
 	if (op->type == FS_READ) {
 		file->reads--;
 		file->read_over_ns = env_now_ns(fs->env);
+		pace_answered(file->files, op->thread, file->read_over_ns);
 		if (io->stream && io->rwait.deadline_ns &&
 		    file->read_over_ns > io->rwait.deadline_ns)
 			io->stream->pace.late++;
@@ -144,7 +152,7 @@ bool file_is_streamed(const struct file *file, uint64_t block)
 }
 
 static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
-			  bool guess)
+			  enum ahead_kind kind)
 {
 	uint64_t first = from / BLOCK_BYTES, end;
 	uint64_t step = READ_WAIT_BLOCKS;
@@ -154,7 +162,7 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 	for (; first < end; first = (first / step + 1) * step) {
 		uint64_t stop = (first / step + 1) * step;
 
-		chunks_read_ahead(file, first, stop < end ? stop : end, guess,
+		chunks_read_ahead(file, first, stop < end ? stop : end, kind,
 				  0);
 	}
 }
@@ -162,14 +170,14 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 /* The same for a reader with a pace: each part has its own deadline, and what
  * could not be asked for now is later. */
 static void read_ahead_paced(struct file *file, struct stream *stream,
-			     uint64_t end, uint64_t most, uint64_t media_rate)
+			     uint64_t end, uint64_t most)
 {
 	const struct pace_ahead ahead = {
 		.ahead = stream->ahead,
 		.there = chunk_block(file, (stream->ahead - 1) / BLOCK_BYTES),
 		.end = end,
 		.most = most,
-		.media_rate = media_rate,
+		.media_rate = stream->pace.media_rate,
 	};
 	uint64_t at = stream->ahead;
 	uint64_t to = at + pace_ahead_bytes(file->files, &stream->pace, &ahead);
@@ -180,16 +188,46 @@ static void read_ahead_paced(struct file *file, struct stream *stream,
 		stop = at + PACED_BYTES < to ? at + PACED_BYTES : to;
 		if (!chunks_read_ahead(file, at / BLOCK_BYTES,
 				       (stop + BLOCK_BYTES - 1) / BLOCK_BYTES,
-				       false, pace_due_ns(&stream->pace, at)))
+				       AHEAD_SURE,
+				       pace_due_ns(&stream->pace, at)))
 			break;
 		stream->ahead = stop;
 	}
 }
 
-/* Bytes that a stream is read ahead. */
-static uint64_t read_window_bytes(uint64_t track)
+/*
+ * Bytes that a stream is read ahead.  A stream that is alone needs no more than
+ * two tracks: one is read while the other one is used.  Where streams take
+ * turns the head comes from another one each time, which costs about a turn of
+ * the disk, so each time so much more is read that this is little beside it.
+ */
+static uint64_t read_window_bytes(struct files *files, struct stream *stream,
+				  uint64_t track)
 {
-	return 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
+	uint64_t least = 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
+	uint64_t pool = pool_count(files->chunk_pool) * CHUNK_BYTES;
+	uint64_t turns = files->turns - stream->turns;
+	uint64_t most = pool / 4, window = stream->window;
+
+	if (turns && turns < TURNS_MOST) {
+		window *= 2;
+		most = pool / 2 / (turns + 1);
+		most = most < TURN_TRACKS * track ? most : TURN_TRACKS * track;
+		most = most > least ? most : least;
+	} else {
+		window -= window / ALONE_PART;
+	}
+	window = window > least ? window : least;
+	return window < most ? window : most;
+}
+
+/* The stream is read ahead now. */
+static void read_turn(struct files *files, struct stream *stream,
+		      uint64_t window)
+{
+	files_turn(files, stream);
+	stream->turns = files->turns;
+	stream->window = window;
 }
 
 /* A stretch of a file whose checksums are brought into memory. */
@@ -260,8 +298,24 @@ static bool read_beginning(struct file *file, uint64_t track, uint64_t window)
 		expected = file->size <= track ? file->size : 0;
 	expected = expected < file->size ? expected : file->size;
 	expected = expected < window ? expected : window;
-	read_ahead_to(file, 0, expected, true);
+	read_ahead_to(file, 0, expected, AHEAD_GUESS);
 	return expected == file->size;
+}
+
+/* Bytes of a track where the file lies. */
+static uint64_t track_bytes(const struct file *file)
+{
+	return (uint64_t)alloc_track_sectors(file->files->fs->alloc,
+					     file->goal) * SECTOR_BYTES;
+}
+
+/* Bytes a second that pass under the head, about. */
+static uint64_t media_rate(const struct file *file)
+{
+	uint64_t period_ns = geom_period_ns(file->files->fs->geom);
+
+	return track_bytes(file) * 1000000000ull /
+	       (period_ns ? period_ns : USUAL_PERIOD_NS);
 }
 
 /* The stream that a read goes on with. */
@@ -274,9 +328,13 @@ static struct stream *read_seen(struct io *io, uint64_t end)
 	if (!stream->count++)
 		stream->begin = io->op->offset;
 	stream->next = end > stream->next ? end : stream->next;
+	stream->pace.media_rate = media_rate(file);
 	pace_read(file->files, &stream->pace, io->op->offset,
 		  end - io->op->offset, io->op->flags & O_DIRECT,
-		  file->reads == 1 ? file->read_over_ns : 0, io->begun_ns);
+		  file->reads == 1 ? pace_rest_begin(file->files,
+						     io->op->thread,
+						     file->read_over_ns) : 0,
+		  io->begun_ns);
 	pace_promise(file->files, &stream->pace,
 		     admission_heard(file->files, file->ino, io->begun_ns));
 	stream->pace.ino = file->ino;
@@ -287,33 +345,21 @@ static struct stream *read_seen(struct io *io, uint64_t end)
 	return stream;
 }
 
-/* Bytes a second that pass under the head, about. */
-static uint64_t media_rate(const struct file *file, uint64_t track)
-{
-	uint64_t period_ns = geom_period_ns(file->files->fs->geom);
-
-	return track * 1000000000ull /
-	       (period_ns ? period_ns : USUAL_PERIOD_NS);
-}
-
 static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 {
 	struct file *file = io->file;
 	uint64_t offset = io->op->offset, window;
-	uint64_t track = (uint64_t)alloc_track_sectors(
-		file->files->fs->alloc, file->goal) * SECTOR_BYTES;
-	uint64_t most = pool_count(file->files->chunk_pool) * CHUNK_BYTES / 4;
+	enum ahead_kind kind;
+	uint64_t track = track_bytes(file);
 
-	window = read_window_bytes(track);
-	window = window < most ? window : most;
+	window = read_window_bytes(file->files, stream, track);
 	if (offset == 0 && read_beginning(file, track, window))
 		return;
 	if (stream->ahead < end)
 		stream->ahead = end;
 	stream->pace.ahead = stream->ahead;
 	if (stream->pace.rate) {
-		read_ahead_paced(file, stream, end, window,
-				 media_rate(file, track));
+		read_ahead_paced(file, stream, end, window);
 		stream->pace.ahead = stream->ahead;
 		chunks_passed(file, 0, offset / BLOCK_BYTES);
 		return;
@@ -321,7 +367,7 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 	if (stream->count < 2) {
 		if (offset || end - offset < STREAM_PIECE)
 			return;
-		read_ahead_to(file, end, 2 * end, true);
+		read_ahead_to(file, end, 2 * end, AHEAD_GUESS);
 		stream->ahead = 2 * end;
 		return;
 	}
@@ -333,8 +379,10 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 		window = 2 * (end - offset);
 	if (stream->ahead - end > window / 2)
 		return;
-	read_ahead_to(file, stream->ahead, end + window,
-		      stream->count < SURE_READS || file->size <= track);
+	kind = stream->count < SURE_READS || file->size <= track ? AHEAD_GUESS :
+	       window > 2 * track ? AHEAD_TURNS : AHEAD_SURE;
+	read_turn(file->files, stream, window);
+	read_ahead_to(file, stream->ahead, end + window, kind);
 	stream->ahead = end + window;
 	read_sums_ahead(file, stream);
 	if (offset > STREAM_SLACK)

@@ -90,6 +90,8 @@ static bool writeback_start(struct file *file, struct block *block, bool stream)
 	if (!wb)
 		return false;
 	wb->stream = stream;
+	if (!file_is_small(file))
+		files_turn(file->files, file->files);
 	file->preparing = true;
 	if (kind == WB_LOGGED) {
 		writeback_log(wb);

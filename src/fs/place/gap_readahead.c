@@ -118,7 +118,8 @@ static void chunk_arrived(struct gap_readahead *p,
 	p->buffers++;
 	buffer->addr = addr;
 	memcpy(buffer->data, bytes, CHUNK_BYTES);
-	chunks_read_ahead(file, block, block + CHUNK_BLOCKS, false, 0);
+	chunks_read_ahead(file, block, block + CHUNK_BLOCKS, AHEAD_SURE,
+			  0);
 }
 
 static void gap_readahead_got(void *arg, uint64_t sector, uint32_t sectors,

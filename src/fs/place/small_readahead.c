@@ -96,7 +96,8 @@ static void ahead_step(struct shared_lock *lock)
 	end = ahead->end < end ? ahead->end : end;
 	end = prefix_blocks(file, end);
 	if (!rc && file->size <= SMALL_FILE_BYTES && ahead->first < end)
-		chunks_read_ahead(file, ahead->first, end, true, 0);
+		chunks_read_ahead(file, ahead->first, end, AHEAD_GUESS,
+				  0);
 	abandon_free(ahead);
 	file_put(file);
 }

@@ -13,8 +13,10 @@
 #define RUN_TRACKS 8u
 /* So long the head goes on where it is while others of the class wait, divided
  * by the number of classes that wait: some tracks, since the way to another
- * place and back costs 20 ms, and short beside what reads are promised. */
+ * place and back costs 20 ms, and short beside what reads are promised.  Nobody
+ * waits for what is read ahead, unless it is of age. */
 #define RUN_NS 60000000u
+#define RUN_AHEAD_NS 150000000u
 
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {
@@ -270,12 +272,13 @@ static uint64_t run_end(const struct queue *queue, int class)
 static bool run_is_over(const struct queue *queue, int class)
 {
 	struct interval *set = queue->waiting[class];
+	uint64_t run_ns = class == QUEUE_READ_AHEAD ? RUN_AHEAD_NS : RUN_NS;
 	unsigned other, classes = 0;
 
 	for (other = 0; other < QUEUE_CLASSES; other++)
 		classes += queue_class_waits(queue, (int)other);
 	return queue_begin_ns(queue) >=
-		       queue->arrived_ns + RUN_NS / (classes ? classes : 1) &&
+		       queue->arrived_ns + run_ns / (classes ? classes : 1) &&
 	       (interval_before(set, queue->head_sector) ||
 		interval_at_or_after(set, run_end(queue, class)) ||
 		!list_empty(&queue->unplaced[class]));

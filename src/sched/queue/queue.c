@@ -195,11 +195,6 @@ static uint64_t promised_from_ns(const struct queue_request *req,
 	return req->deadline_ns ? req->deadline_ns : class_ns;
 }
 
-static uint64_t promised_ns(const struct queue_request *req)
-{
-	return promised_from_ns(req, req->disk.submit_ns);
-}
-
 uint64_t queue_promised_ns(int class)
 {
 	return class_ages[class].promised_ns;
@@ -228,7 +223,7 @@ bool queue_enter(struct queue *queue, struct queue_request *req)
 		.first = req->disk.sector,
 		.end = req->disk.sector + req->disk.sectors,
 		.order = ++queue->order,
-		.due_ns = promised_ns(req),
+		.due_ns = promised_from_ns(req, req->disk.submit_ns),
 	};
 
 	bool hold;
@@ -624,7 +619,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 /* It gets its place at its turn. */
 static void queue_leave_open(struct queue *queue, struct queue_request *req)
 {
-	req->waiting.due_ns = promised_ns(req);
+	req->waiting.due_ns = promised_from_ns(req, req->disk.submit_ns);
 	class_add(queue, req->class);
 	list_add(&queue->unplaced[req->class], &req->link);
 }
@@ -654,8 +649,8 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 			      req->disk.sectors, req->disk.submit_ns);
 }
 
-void queue_raise(struct queue *queue, struct queue_request *req,
-		 uint64_t deadline_ns)
+static void change_class(struct queue *queue, struct queue_request *req,
+			 enum queue_class class, uint64_t deadline_ns)
 {
 	bool ready = req->ready;
 
@@ -663,11 +658,24 @@ void queue_raise(struct queue *queue, struct queue_request *req,
 		return;
 	if (ready)
 		waiting_remove(queue, req);
-	req->class = QUEUE_READ;
+	req->class = class;
 	req->deadline_ns = deadline_ns;
 	req->waiting.due_ns = promised_from_ns(req, env_now_ns(queue->env));
 	if (ready)
 		queue_wait(queue, req);
+}
+
+void queue_raise(struct queue *queue, struct queue_request *req,
+		 uint64_t deadline_ns)
+{
+	change_class(queue, req, QUEUE_READ, deadline_ns);
+}
+
+void queue_hasten(struct queue *queue, struct queue_request *req)
+{
+	if (!req->deadline_ns)
+		change_class(queue, req, req->class, env_now_ns(queue->env) +
+				class_ages[QUEUE_READ].age_ns);
 }
 
 void queue_flush(struct queue *queue, struct queue_request *req)

@@ -259,6 +259,10 @@ void queue_submit(struct queue *queue, struct queue_request *req);
 void queue_raise(struct queue *queue, struct queue_request *req,
 		 uint64_t deadline_ns);
 
+/* The same, but it stays read-ahead, and is served as such until it has waited
+ * for a time that a read waits for beside others. */
+void queue_hasten(struct queue *queue, struct queue_request *req);
+
 /*
  * Submits req as a flush: when it is done without error, every write that had
  * completed before the call is on the medium.  Of req only done and owner are

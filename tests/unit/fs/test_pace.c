@@ -68,6 +68,42 @@ START_TEST(a_reader_that_reads_on_has_none)
 }
 END_TEST
 
+/* Who compares two files waits for one of them while it rests in the other. */
+START_TEST(who_reads_another_file_meanwhile_does_not_rest)
+{
+	const uint64_t over_ns = 5 * SECOND;
+
+	ck_assert_uint_eq(pace_rest_begin(files, 7, over_ns), over_ns);
+	pace_answered(files, 7, over_ns + 30000000);
+	ck_assert_uint_eq(pace_rest_begin(files, 7, over_ns),
+			  over_ns + 30000000);
+	/* Others, those that are not known, and reads that are not over. */
+	ck_assert_uint_eq(pace_rest_begin(files, 8, over_ns), over_ns);
+	pace_answered(files, 0, over_ns + 40000000);
+	ck_assert_uint_eq(pace_rest_begin(files, 0, over_ns), over_ns);
+	ck_assert_uint_eq(pace_rest_begin(files, 7, 0), 0);
+}
+END_TEST
+
+/* Who takes half of what the disk gives waits for it, or for what it writes. */
+START_TEST(who_takes_much_has_no_pace)
+{
+	pace.media_rate = 4 * BYTES;
+	read_direct(&pace, 5, PERIOD - 10000000);
+	ck_assert_uint_eq(pace.rate, 0);
+	pace.media_rate = 8 * BYTES;
+	pace.beat_ns = 0;
+	read_direct(&pace, 5, PERIOD - 10000000);
+	ck_assert_uint_eq(pace.rate, 2 * BYTES);
+	/* It has become a fast one. */
+	pace.media_rate = 4 * BYTES;
+	pace.beat_ns = 0;
+	read_direct(&pace, 5, PERIOD - 10000000);
+	ck_assert_uint_eq(pace.rate, 0);
+	ck_assert_uint_eq(files->paced_count, 0);
+}
+END_TEST
+
 /* The kernel's windows double; the reader is where the one before began. */
 START_TEST(windows_of_the_kernel_tell_the_rate)
 {
@@ -164,6 +200,8 @@ int main(void)
 	tcase_add_checked_fixture(all, setup, teardown);
 	tcase_add_test(all, a_reader_that_rests_has_a_pace);
 	tcase_add_test(all, a_reader_that_reads_on_has_none);
+	tcase_add_test(all, who_reads_another_file_meanwhile_does_not_rest);
+	tcase_add_test(all, who_takes_much_has_no_pace);
 	tcase_add_test(all, windows_of_the_kernel_tell_the_rate);
 	tcase_add_test(all, readers_share_the_memory);
 	tcase_add_test(all, pieces_grow_by_the_time_that_is_left);

@@ -320,6 +320,27 @@ START_TEST(read_ahead_is_raised)
 }
 END_TEST
 
+/* Of streams that take turns one waits for the others; but not for long. */
+START_TEST(hastened_read_ahead_waits_for_some_time)
+{
+	int i;
+
+	for (i = 0; i < 4; i++)
+		submit(i, DISK_READ, QUEUE_READ_AHEAD, 2000 - 100 * (uint64_t)i,
+		       1);
+	queue_hasten(queue, &items[0].req);
+	queue_hasten(queue, &items[0].req);	/* the first time counts */
+	submit(9, DISK_READ, QUEUE_READ, 100, 1);
+	queue_poll(queue, 0);
+	ck_assert_int_eq(items[0].req.class, QUEUE_READ_AHEAD);
+	fake.now_ns += 121000000;
+	run();
+	ck_assert_int_eq(items[9].place, 0);
+	ck_assert_int_eq(items[0].place, 1);
+	ck_assert_uint_eq(queue_stats(queue)->overdue, 1);
+}
+END_TEST
+
 /* Readers with a pace: what is wanted sooner is read first, however far, and
  * what is wanted at nearly the same time as it lies. */
 START_TEST(what_is_wanted_soon_is_read_first)
@@ -938,6 +959,7 @@ int main(void)
 	tcase_add_test(all, fcfs_keeps_order);
 	tcase_add_test(all, age_beats_class);
 	tcase_add_test(all, read_ahead_is_raised);
+	tcase_add_test(all, hastened_read_ahead_waits_for_some_time);
 	tcase_add_test(all, what_is_wanted_soon_is_read_first);
 	tcase_add_loop_test(all, what_is_wanted_late_stays_back, 0, 2);
 	tcase_add_test(all, read_ahead_goes_with_its_read);

@@ -1,0 +1,147 @@
+/*
+ * test_streams.c - large files that are read at the same time, on a simulated
+ * drive in virtual time: each is read ahead so far that the way from one to the
+ * other costs little.
+ */
+#include <string.h>
+
+#include "bench/rig.h"
+#include "tests/rig/test.h"
+
+#define FILES 3u
+#define FILE_BYTES (64u << 20)
+#define PIECE (128u << 10)	/* bytes that a reader asks for at once */
+#define WRITE_BYTES (1u << 20)
+
+static struct rig rig;
+static struct fs_options options;
+static struct fs *fs;
+static uint64_t ino[FILES];
+static uint8_t data[WRITE_BYTES];
+
+static void op_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+static void run(struct fs_op *op)
+{
+	bool done = false;
+	uint64_t next_ns;
+
+	op->done = op_done;
+	op->owner = &done;
+	fs_submit(fs, op);
+	while (!done) {
+		next_ns = fs_run(fs, 0);
+		if (!done && sim_next_ns(rig.sim) < next_ns)
+			next_ns = sim_next_ns(rig.sim);
+		if (!done && next_ns > sim_now_ns(rig.sim))
+			sim_advance(rig.sim, next_ns - sim_now_ns(rig.sim));
+	}
+	ck_assert_int_eq(op->rc, 0);
+}
+
+static void write_file(unsigned i)
+{
+	const char name[] = { (char)('a' + i), 0 };
+	struct fs_op op = { .type = FS_MKNOD, .ino = 1, .name = name,
+			    .mode = 0100644 };
+	uint64_t at;
+
+	run(&op);
+	ino[i] = op.attr.ino;
+	for (at = 0; at < FILE_BYTES; at += WRITE_BYTES)
+		run(&(struct fs_op){ .type = FS_WRITE, .ino = ino[i],
+				     .offset = at, .size = WRITE_BYTES,
+				     .data = data });
+	run(&(struct fs_op){ .type = FS_SYNCFS, .ino = 1 });
+}
+
+static void setup(void)
+{
+	unsigned i;
+
+	ck_assert_int_eq(rig_open(&(struct rig_options){
+		.drive = "random:7", .seed = 1 }, &rig), 0);
+	options = (struct fs_options){ .memory_bytes = 512 << 20 };
+	ck_assert_int_eq(rig_make_fs(&rig, &options, &fs), 0);
+	memset(data, 7, sizeof(data));
+	for (i = 0; i < FILES; i++)
+		write_file(i);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(fs_close(fs), 0);
+	rig_close(&rig);
+}
+
+/* Opens it anew: nothing is in memory. */
+static void forget_all(void)
+{
+	unsigned i;
+
+	ck_assert_int_eq(fs_close(fs), 0);
+	ck_assert_int_eq(fs_open(rig.env, sim_disk(rig.sim), &options, &fs), 0);
+	for (i = 0; i < FILES; i++) {
+		const char name[] = { (char)('a' + i), 0 };
+
+		run(&(struct fs_op){ .type = FS_LOOKUP, .ino = 1,
+				     .name = name });
+	}
+}
+
+static void read_piece(unsigned i, uint64_t at, uint32_t thread)
+{
+	run(&(struct fs_op){ .type = FS_READ, .ino = ino[i], .offset = at,
+			     .size = PIECE, .buffer = data, .thread = thread });
+}
+
+/* Milliseconds that it takes to read all files, one after the other. */
+static uint64_t in_order_ms(void)
+{
+	uint64_t begin_ns, at;
+	unsigned i;
+
+	forget_all();
+	begin_ns = sim_now_ns(rig.sim);
+	for (i = 0; i < FILES; i++)
+		for (at = 0; at < FILE_BYTES; at += PIECE)
+			read_piece(i, at, 1);
+	return (sim_now_ns(rig.sim) - begin_ns) / 1000000;
+}
+
+/* ... and to read them at the same time, as a program that compares them. */
+static uint64_t in_turns_ms(uint32_t thread)
+{
+	uint64_t begin_ns, at;
+	unsigned i;
+
+	forget_all();
+	begin_ns = sim_now_ns(rig.sim);
+	for (at = 0; at < FILE_BYTES; at += PIECE)
+		for (i = 0; i < FILES; i++)
+			read_piece(i, at, thread);
+	return (sim_now_ns(rig.sim) - begin_ns) / 1000000;
+}
+
+START_TEST(files_read_in_turns_take_little_longer)
+{
+	uint64_t order_ms = in_order_ms();
+
+	ck_assert_uint_le(in_turns_ms(1), order_ms * 5 / 4);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("streams");
+	TCase *all = tcase_create("all");
+
+	tcase_add_checked_fixture(all, setup, teardown);
+	tcase_set_timeout(all, 120);
+	tcase_add_test(all, files_read_in_turns_take_little_longer);
+	suite_add_tcase(suite, all);
+	return test_run(suite);
+}
