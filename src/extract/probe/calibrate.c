@@ -30,6 +30,12 @@
 #define NOISE_MAX 0.02
 #define VOTES 3u
 #define TAIL_VOTES 7u
+/* Reads of what is being read ahead, and when that comes by; by how much later
+ * than others, at least, one comes that waited for the medium. */
+#define STREAM_VOTES 9u
+#define STREAM_FIRST_NS 100000.0
+#define STREAM_STEP_NS 20000.0
+#define STREAM_MARGIN_NS 80000.0
 /* Sectors of a read of which the cache has the end. */
 #define TAIL 64u
 #define TAIL_MIN 12u
@@ -241,6 +247,38 @@ static int find_depth(struct reader *r)
 	return err;
 }
 
+/* While it reads ahead: how long does a read take of what comes by before the
+ * drive has understood that it is wanted?  That is answered from the cache, but
+ * no sooner than any other read is. */
+static int find_stream(struct reader *r, double size)
+{
+	double took[STREAM_VOTES], soon_ns = STREAM_FIRST_NS;
+	unsigned n = 0;
+	struct probe_access a;
+	int err = 0;
+
+	for (unsigned i = 0; i < STREAM_VOTES && !err; i++) {
+		uint64_t at = place(r);
+
+		err = reader_raw(r, at, 1, &a);
+		if (!err && !a.result)
+			err = reader_raw(r, at + 1 + (uint64_t)(soon_ns /
+				r->phase.period_ns * size), 1, &a);
+		if (!err && !a.result)
+			took[n++] = (double)(a.complete_ns - a.submit_ns);
+		soon_ns += STREAM_STEP_NS;
+	}
+	recent_forget(&r->recent);
+	r->stream_ns = r->hit_ns;
+	if (n <= STREAM_VOTES / 2)
+		return err;
+	/* Some had come by already; one or two are late. */
+	middle_sort(took, n);
+	r->stream_ns = (uint64_t)fmax((double)r->hit_ns, took[n * 3 / 4] +
+							 STREAM_MARGIN_NS);
+	return err;
+}
+
 /* A read just before a unit comes by, at `turn`, from which it begins. */
 static int read_from(struct reader *r, uint64_t unit, uint32_t units,
 		     double turn, struct probe_access *a)
@@ -365,6 +403,8 @@ static int find_cache(struct reader *r, double size)
 {
 	int err = find_ahead(r, size);
 
+	if (!err && r->recent.ahead)
+		err = find_stream(r, size);
 	if (!err)
 		err = find_depth(r);
 	if (!err)

@@ -284,7 +284,7 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		       double *turn)
 {
 	unsigned *errors;
-	uint64_t first, from;
+	uint64_t first, from, least_ns;
 	int err;
 
 	*turn = NAN;
@@ -294,6 +294,8 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
 		first = begin_of(r, unit);
 		from = r->last;
+		least_ns = recent_streams(&r->recent, first) ? r->stream_ns :
+							       r->hit_ns;
 		r->prefixed += first < unit;
 		err = reader_raw(r, first, (uint32_t)(unit - first + 1), a);
 		if (err)
@@ -308,7 +310,7 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 				return err;
 			continue;
 		}
-		if (a->complete_ns - a->submit_ns >= r->hit_ns) {
+		if (a->complete_ns - a->submit_ns >= least_ns) {
 			*turn = phase_at(&r->phase, a->complete_ns);
 			if (errors)
 				*errors = 0;

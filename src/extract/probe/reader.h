@@ -47,6 +47,7 @@ struct reader {
 	double noise_once;	/* of one read alone */
 	unsigned repeat;	/* reads for an angle, odd */
 	uint64_t hit_ns;	/* faster is from a cache; 0: there is none */
+	uint64_t stream_ns;	/* likewise of what is being read ahead */
 	struct recent recent;	/* what the cache may hold */
 	double around;		/* units of a turn, about; 0: not known */
 	bool learned;		/* what a cache does is known; */

@@ -195,6 +195,43 @@ START_TEST(cache_is_not_believed)
 }
 END_TEST
 
+/* What comes by before a drive that reads ahead has understood that it is
+ * wanted is answered late, and always by as much: it has no angle. */
+START_TEST(read_ahead_is_not_believed)
+{
+	unsigned strays = 0, units = READS * 3;
+	double before, turn, pitch;
+	struct geom_track t;
+	struct prober *prober;
+	struct reader reader;
+	struct spec *spec;
+	struct sim *sim;
+	uint64_t at;
+	uint32_t unit;
+
+	open_drive(930001 + (uint64_t)_i, 0, 1, &spec, &sim, &prober);
+	unit = prober->limits->physical_bytes / SECTOR_BYTES;
+	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3, unit,
+		    0);
+	ck_assert_int_eq(calibrate_reader(&reader, 0), 0);
+	for (uint64_t i = 0; i < units; i++) {
+		geom_track_at(drive_geom(sim_drive(sim)), 50 + i, &t);
+		pitch = (double)t.per_sector * unit * 0x1p-32;
+		at = t.first / unit + 4;
+		ck_assert_int_eq(reader_read(&reader, at, &before), 0);
+		ck_assert_int_eq(reader_read(&reader, at + 1 + i % 4, &turn),
+				 0);
+		before += (double)(1 + i % 4) * pitch;
+		strays += fabs(phase_wrap(turn - before)) > reader.tolerance;
+	}
+	/* Either of the two may have been late. */
+	ck_assert_uint_le(strays, units / 10);
+	prober_disk_free(prober);
+	sim_free(sim);
+	spec_free(spec);
+}
+END_TEST
+
 #define SPOTS 60u
 
 /* All that is wanted is read once; what is wanted again waits for others. */
@@ -375,6 +412,7 @@ int main(void)
 	tcase_add_test(tc, line_knows_how_sure_it_is);
 	tcase_add_test(tc, recent_holds_what_may_be_cached);
 	tcase_add_loop_test(tc, cache_is_not_believed, 0, 12);
+	tcase_add_loop_test(tc, read_ahead_is_not_believed, 0, 24);
 	tcase_add_test(tc, spots_wait_for_others);
 	tcase_add_loop_test(tc, large_tracks_are_read_whole, 0, 12);
 	tcase_add_test(tc, beginnings_are_read_again);
