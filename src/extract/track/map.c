@@ -26,9 +26,8 @@
 #define FEW_FAIL 8u
 #define CONTEXT_TRACKS 70u
 /* Drives with fewer tracks are looked at track by track.  Of others it is what
- * was measured, so many tracks of it, and those before and behind it. */
+ * was measured, and so many tracks before and behind it. */
 #define DENSE_TRACKS 5000u
-#define DOUBT_MOST 4u
 #define DOUBT_BEFORE 3u
 #define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
@@ -187,14 +186,13 @@ static bool is_dense(struct map *m)
 static int doubt(struct map *m, const struct walk *w, uint64_t from)
 {
 	uint64_t size = plan_guess(&w->plan), end = w->plan.first;
+	int err = prove_add(&m->prove, from, m->doubt < end ? m->doubt : end);
 
-	if (w->leapt)
-		return prove_add(&m->prove, from, m->doubt < end ? m->doubt :
-								   end);
+	if (err || w->leapt)
+		return err;
 	m->doubt = end + DOUBT_BEHIND * size;
-	if (end > from + DOUBT_MOST * size)
-		from = end - DOUBT_MOST * size;
-	from = from > DOUBT_BEFORE * size ? from - DOUBT_BEFORE * size : 0;
+	from = w->measured > DOUBT_BEFORE * size ?
+		       w->measured - DOUBT_BEFORE * size : 0;
 	return prove_add(&m->prove, from, end);
 }
 

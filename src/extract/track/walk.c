@@ -67,6 +67,7 @@ static int go_to(struct walk *w, unsigned n, double low, double high)
 		w->plan.now.span += 0.1 * phase_wrap(low - high);
 	err = walk_pass(w, n);
 	w->plan.start = phase_part(w->plan.start + late);
+	w->measured = w->plan.first;
 	return err;
 }
 
@@ -226,6 +227,7 @@ int walk_step(struct walk *walk)
 	int err;
 
 	walk->leapt = walk->inside = false;
+	walk->measured = walk->plan.first;
 	reader_set_purpose(walk->reader, READER_LEAP);
 	if (!walk->plan.trusted && !plan_is_long(&walk->plan))
 		walk_learn_round(walk);

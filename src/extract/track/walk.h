@@ -23,6 +23,7 @@ struct walk {
 	uint32_t guess;		/* size of a track elsewhere; 0: not known */
 	unsigned leap, leap_max; /* tracks */
 	bool leapt;		/* the last step was one that was right */
+	uint64_t measured;	/* where it began to measure, if it was not */
 	bool inside;		/* it was one that only seemed right */
 	uint64_t lies;		/* such, when a track was other than foretold */
 	struct rounds rounds;
