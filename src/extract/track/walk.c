@@ -73,11 +73,33 @@ static int go_to(struct walk *w, unsigned n, double low, double high)
 
 static int bisect(struct walk *w, enum look_side side, unsigned hi);
 
+/* Of what is before boundary *hi, which is wrong, is all up to *lo as foretold?
+ * Otherwise *hi comes before that. */
+static int go_back(struct walk *w, unsigned *lo, unsigned *hi)
+{
+	struct look_landing l = { .ok = w->rounds.tracks > 0 };
+	unsigned bad = 0;
+	int err = w->rounds.tracks ? look_into_rounds(w, *lo, &bad) : 0;
+
+	if (bad) {
+		*hi = bad;
+		*lo = bad - 1;
+	}
+	while (!err && !l.ok && *lo > 1) {
+		l.ok = true;
+		err = look_before(w, *lo, &l);
+		if (l.ok)
+			break;
+		*hi = l.at;
+		*lo = l.at - 1;
+	}
+	return err;
+}
+
 /* To the last boundary up to `lo` that both sides of are right; what comes
  * behind it is looked at.  `looked`: into rounds, too. */
 static int go_before(struct walk *w, unsigned lo, unsigned hi, bool looked)
 {
-	struct look_landing l = { .ok = true };
 	double offs[2] = { 0, 0 };
 	bool ok = false;
 	unsigned bad = 0, good;
@@ -85,15 +107,8 @@ static int go_before(struct walk *w, unsigned lo, unsigned hi, bool looked)
 
 	if (err || bad)
 		return err ? err : bisect(w, LOOK_LOW, bad);
-	if (!looked && w->rounds.tracks)
-		err = look_into_rounds(w, lo, &bad);
-	else if (!looked && lo > 1)
-		err = look_before(w, lo, &l);
-	bad = l.ok ? bad : l.at;
-	if (bad) {
-		hi = bad;
-		lo = bad - 1;
-	}
+	if (!looked)
+		err = go_back(w, &lo, &hi);
 	while (!err && lo) {
 		err = look_recall(w, lo, &ok, offs);
 		if (ok)
