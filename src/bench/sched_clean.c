@@ -6,6 +6,7 @@
  * Files are written (used_fs.h), then half of them are deleted and others
  * written, five times, so that what is free lies in pieces.  A day later
  * transactions begin.  Files and transactions are the same however full it is.
+ * Files are not brought into an order meanwhile: that is measured by sched age.
  */
 #include <stdio.h>
 
@@ -28,9 +29,19 @@
 enum clean_way { CLEAN_NEVER, CLEAN_BESIDE, CLEAN_IDEAL };
 
 struct clean_row {
+	double full;		/* share, by statfs */
 	double per_second;
 	double large_kib;	/* of an extent of a large file */
+	double accesses, seek_ms, rotation_ms, transfer_ms; /* a transaction */
 	struct moves_status moved;
+};
+
+/* What the load has cost so far: without pauses. */
+struct clean_load {
+	uint64_t ns;
+	uint64_t begun_ns;
+	struct drive_times head;
+	uint32_t since;		/* files before that were counted */
 };
 
 static int make_used(struct used *u)
@@ -54,10 +65,8 @@ static void pause_load(struct used *u, enum clean_way way)
 	uint64_t now_ns = sim_now_ns(u->rig.sim);
 	uint64_t quiet_ns = now_ns + PAUSE_NS, end_ns = quiet_ns + IDEAL_NS;
 
-	if (u->moves) {
+	if (u->moves)
 		moves_pause(u->moves, way != CLEAN_IDEAL);
-		moves_order_pause(u->moves, way != CLEAN_IDEAL);
-	}
 	do {
 		used_turn(u, false);
 		now_ns = sim_now_ns(u->rig.sim);
@@ -68,29 +77,55 @@ static void pause_load(struct used *u, enum clean_way way)
 		moves_pause(u->moves, way != CLEAN_BESIDE);
 }
 
+static void load_begin(struct used *u, struct clean_load *load)
+{
+	load->since = u->made;
+	load->begun_ns = sim_now_ns(u->rig.sim);
+	drive_clear_times(sim_drive(u->rig.sim), load->begun_ns);
+}
+
+/* All is written before a pause. */
+static int load_end(struct used *u, struct clean_load *load)
+{
+	struct drive_times times;
+	uint64_t now_ns;
+	int err = used_sync(u);
+
+	now_ns = sim_now_ns(u->rig.sim);
+	load->ns += now_ns - load->begun_ns;
+	drive_get_times(sim_drive(u->rig.sim), now_ns, &times);
+	load->head.accesses += times.accesses;
+	load->head.seek_ns += times.seek_ns + times.switch_ns;
+	load->head.rotation_ns += times.rotation_ns;
+	load->head.transfer_ns += times.transfer_ns + times.prefetch_ns;
+	return err ? err : used_count_pieces(u, load->since);
+}
+
 static int load_run(struct used *u, const struct sched_options *options,
 		    enum clean_way way, struct clean_row *row)
 {
-	unsigned n = TRANSACTIONS / (options->quick ? 6 : 1);
-	uint64_t begin_ns = sim_now_ns(u->rig.sim), pause_ns;
+	unsigned n = TRANSACTIONS / (options->quick ? 6 : 1), i;
+	struct clean_load load = { 0 };
 	int err = 0;
 
 	if (options->requests)
 		n = (unsigned)options->requests;
-	u->counts = true;
 	u->large_share = LOAD_LARGE_SHARE;
-	for (unsigned i = 0; i < n && !err; i++) {
+	for (i = 0; i < n && !err; i++) {
 		if (i % PAUSE_EVERY == 0) {
-			pause_ns = sim_now_ns(u->rig.sim);
+			err = i ? load_end(u, &load) : 0;
 			pause_load(u, way);
-			begin_ns += sim_now_ns(u->rig.sim) - pause_ns;
+			load_begin(u, &load);
 		}
-		err = used_transaction(u);
+		err = err ? err : used_transaction(u);
 	}
 	if (!err)
-		err = used_sync(u);
-	row->per_second = n * 1e9 /
-			  (double)(sim_now_ns(u->rig.sim) - begin_ns);
+		err = load_end(u, &load);
+	row->per_second = n * 1e9 / (double)load.ns;
+	row->accesses = (double)load.head.accesses / n;
+	row->seek_ms = (double)load.head.seek_ns / 1e6 / n;
+	row->rotation_ms = (double)load.head.rotation_ns / 1e6 / n;
+	row->transfer_ms = (double)load.head.transfer_ns / 1e6 / n;
 	row->large_kib = (double)u->large_bytes / 1024 /
 			 (double)(u->large_extents ? u->large_extents : 1);
 	return err;
@@ -107,6 +142,9 @@ static int measure(const struct sched_options *options, unsigned percent,
 		err = make_used(&u);
 	if (!err && way != CLEAN_NEVER)
 		err = moves_open(u.fs, &u.moves);
+	if (u.moves)
+		moves_order_pause(u.moves, true);
+	row->full = used_full(&u);
 	if (!err)
 		err = load_run(&u, options, way, row);
 	if (u.moves)
@@ -115,10 +153,20 @@ static int measure(const struct sched_options *options, unsigned percent,
 	return err;
 }
 
+static void print(const struct clean_row *row, const char *way)
+{
+	printf("%5.1f %%  %-14s %8.1f %10.1f %5.2f %5.2f %5.2f %5.2f %7llu "
+	       "%6llu %7.1f\n", row->full * 100, way, row->per_second,
+	       row->large_kib, row->accesses, row->seek_ms, row->rotation_ms,
+	       row->transfer_ms, (unsigned long long)row->moved.tracks,
+	       (unsigned long long)row->moved.begun,
+	       (double)row->moved.sectors / 2048);
+	fflush(stdout);
+}
+
 int sched_clean(const struct sched_options *options)
 {
-	/* With the nodes of the tree 85 are 92, and 93 have no room. */
-	static const unsigned full[] = { 60, 85 };
+	static const unsigned full[] = { 60, 85, 93 };
 	static const char *const ways[] = {
 		[CLEAN_NEVER] = "no cleaning", [CLEAN_BESIDE] = "cleaning",
 		[CLEAN_IDEAL] = "ideal cleaning",
@@ -126,22 +174,15 @@ int sched_clean(const struct sched_options *options)
 	struct clean_row row;
 	int err = 0;
 
-	printf("transactions/s, and what moved meanwhile\n"
-	       "full                    trans/s  KiB/extent   tracks    begun"
-	       " moved MB stale MB\n");
-	for (unsigned i = 0; i < 2 && !err; i++)
+	printf("transactions/s; accesses and ms of one: seeks, rotation, "
+	       "transfer; what moved\n"
+	       "full                      trans/s KiB/extent  acc.  seek   "
+	       "rot. trans  tracks  begun moved MB\n");
+	for (unsigned i = 0; i < sizeof(full) / sizeof(full[0]); i++)
 		for (unsigned way = 0; way < 3 && !err; way++) {
 			err = measure(options, full[i], way, &row);
-			if (err)
-				break;
-			printf("%3u %%  %-15s %8.1f %11.1f %8llu %8llu %8.1f "
-			       "%8.1f\n", full[i], ways[way], row.per_second,
-			       row.large_kib,
-			       (unsigned long long)row.moved.tracks,
-			       (unsigned long long)row.moved.begun,
-			       (double)row.moved.sectors / 2048,
-			       (double)row.moved.stale_sectors / 2048);
-			fflush(stdout);
+			if (!err)
+				print(&row, ways[way]);
 		}
 	return err;
 }

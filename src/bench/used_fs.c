@@ -18,6 +18,8 @@
 #define CHUNK (1u << 20)
 /* Log and first node tracks, and what is left over. */
 #define META_BYTES (UINT64_C(96) << 20)
+/* What the nodes of the tree take in the end. */
+#define NODE_BYTES (UINT64_C(48) << 20)
 
 uint64_t used_random(struct used *u)
 {
@@ -85,20 +87,6 @@ int used_io(struct used *u, uint64_t ino, enum fs_op_type type,
 	return err;
 }
 
-static int file_pieces(struct used *u, const struct used_file *file)
-{
-	static struct fs_extent list[1024];
-	struct fs_op op = { .type = FS_EXTENTS, .ino = file->ino,
-			    .buffer = list, .size = 1024 };
-	int err = used_sync(u);
-
-	if (!err)
-		err = used_op(u, &op);
-	u->large_bytes += file->bytes;
-	u->large_extents += op.result;
-	return err;
-}
-
 static uint64_t file_room(uint64_t bytes)
 {
 	return (bytes + TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES *
@@ -127,8 +115,6 @@ static int used_file_make(struct used *u)
 		return err;
 	file->ino = forget.ino = op.attr.ino;
 	err = used_io(u, file->ino, FS_WRITE, 0, file->bytes);
-	if (!err && large && u->counts)
-		err = file_pieces(u, file);
 	u->data_bytes += file_room(file->bytes);
 	u->files++;
 	return err ? err : used_op(u, &forget);
@@ -144,6 +130,25 @@ int used_file_delete(struct used *u, uint32_t i)
 	u->data_bytes -= file_room(u->file[i].bytes);
 	u->file[i] = u->file[--u->files];
 	return used_op(u, &op);
+}
+
+int used_count_pieces(struct used *u, uint32_t since)
+{
+	static struct fs_extent list[1024];
+	int err = 0;
+
+	for (uint32_t i = 0; i < u->files && !err; i++) {
+		const struct used_file *file = &u->file[i];
+		struct fs_op op = { .type = FS_EXTENTS, .ino = file->ino,
+				    .buffer = list, .size = 1024 };
+
+		if (file->number < since || file->bytes < LARGE_BYTES)
+			continue;
+		err = used_op(u, &op);
+		u->large_bytes += file->bytes;
+		u->large_extents += op.result;
+	}
+	return err;
 }
 
 uint32_t used_any(struct used *u)
@@ -164,11 +169,12 @@ int used_fill(struct used *u)
 
 static uint64_t room_of(unsigned percent)
 {
-	return USED_BYTES / percent * 100 / TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES;
+	return (USED_BYTES + NODE_BYTES) / percent * 100 / TRAX_BLOCK_BYTES *
+	       TRAX_BLOCK_BYTES;
 }
 
-/* Leaves so much room that the files fill `percent` of all that is free, with
- * what is kept from users. */
+/* Leaves so much room that the files and the tree's nodes fill `percent` of all
+ * that is free, with what is kept from users. */
 static int take_rest(struct used *u, unsigned percent)
 {
 	struct fs_op stat = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
@@ -180,10 +186,20 @@ static int take_rest(struct used *u, unsigned percent)
 		.size = stat.statfs.free * TRAX_BLOCK_BYTES - room_of(percent),
 	};
 
+	u->room_blocks = room_of(percent) / TRAX_BLOCK_BYTES;
+
 	if (!err)
 		err = used_op(u, &make);
 	op.ino = make.attr.ino;
 	return err ? err : used_op(u, &op);
+}
+
+double used_full(struct used *u)
+{
+	struct fs_op stat = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
+	double room = (double)u->room_blocks;
+
+	return used_op(u, &stat) ? 0 : 1 - (double)stat.statfs.free / room;
 }
 
 static int make_dirs(struct used *u)

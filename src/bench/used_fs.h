@@ -3,8 +3,9 @@
  * to and deleted in a known order: the same whatever room there is.
  *
  * USED_BYTES of files of 4 to 64 KiB and, one in large_share, of 2 MiB, in
- * USED_DIRS directories by turns, fill a given share of the room: the file
- * system is on the outer tracks of the drive, and one file takes what is more.
+ * USED_DIRS directories by turns, fill with the tree a given share of the room,
+ * which is what statfs shows: the file system is on the outer tracks of the
+ * drive, and one file takes what is more.
  */
 #ifndef TRAX_BENCH_USED_FS_H
 #define TRAX_BENCH_USED_FS_H
@@ -37,20 +38,24 @@ struct used {
 	uint32_t files, made;
 	uint32_t large_share;
 	uint64_t data_bytes;	/* of all files, in whole blocks */
+	uint64_t room_blocks;	/* that they and the tree may have */
 	uint8_t *bytes;
 	uint64_t seed;
 	bool busy;
-	bool counts;		/* the next two are counted */
-	uint64_t large_bytes, large_extents;	/* of large files */
+	/* See used_count_pieces. */
+	uint64_t large_bytes, large_extents;
 };
 
-/* An empty one: USED_BYTES are `percent` of its room.  Close it after an error,
- * too. */
+/* An empty one: USED_BYTES and the tree are `percent` of its room.  Close it
+ * after an error, too. */
 int used_open(const struct sched_options *options, unsigned percent,
 	      struct used *used);
 void used_close(struct used *used);
 /* The caches are empty then. */
 int used_remount(struct used *used);
+
+/* The share of the room that is in use now, by statfs. */
+double used_full(struct used *used);
 
 uint64_t used_random(struct used *used);
 /* Time passes, unless an operation that is waited for is over. */
@@ -64,6 +69,9 @@ int used_append(struct used *used, uint32_t i, uint32_t more);
 int used_io(struct used *used, uint64_t ino, enum fs_op_type type,
 	    uint64_t from, uint64_t end);
 int used_sync(struct used *used);
+/* Counts bytes and extents of the large files that were made since then and are
+ * still there; all is on the disk. */
+int used_count_pieces(struct used *used, uint32_t since);
 /* Makes files until there are USED_BYTES. */
 int used_fill(struct used *used);
 /* One reads a file or appends to it, and makes one or deletes one. */
