@@ -13,6 +13,11 @@
  * growing, so that both can go on in order. */
 #define STREAM_SKIP 65536u
 
+/* Where there are no whole tracks runs are taken down to this part of a track,
+ * the longest first, and in so many groups before shorter ones are. */
+#define LONG_PART 8u
+#define LONG_GROUPS 8u
+
 /* ---- More than a track ---- */
 
 /* The longest run of whole tracks in a group, or the first with `enough`; none
@@ -199,6 +204,41 @@ static int take_run(struct taking *taking, struct span run)
 	return rc;
 }
 
+/* What is free of a group in runs of `least` sectors or more. */
+static int take_runs(struct taking *taking, uint32_t group, uint64_t least)
+{
+	uint64_t from = group_first(group), to = group_first(group + 1);
+	struct span run;
+	int rc = group_ready(taking, group, least);
+
+	while (!rc && taking->left &&
+	       group_next_run(taking->alloc, from, to, least, &run, &from))
+		rc = take_run(taking, run);
+	return rc;
+}
+
+/* The runs that are long first, in some groups: each piece costs a seek,
+ * whatever its length.  -ENOSPC: they don't suffice. */
+static int take_long(struct taking *taking)
+{
+	const uint32_t goal = group_of(taking->alloc, taking->want->goal);
+	const uint32_t groups = space_groups(taking->alloc->space);
+	uint64_t track = alloc_track_sectors(taking->alloc,
+					     taking->want->goal);
+	unsigned part;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < groups && i < LONG_GROUPS; i++)
+		for (part = 2; part <= LONG_PART && taking->left; part *= 2) {
+			rc = take_runs(taking, group_nth(goal, i),
+				       track / part);
+			if (rc && rc != -ENOSPC)
+				return rc;
+		}
+	return taking->left ? -ENOSPC : 0;
+}
+
 /*
  * Takes any free sectors, in pieces that lie inside a track or are whole ones.
  * It passes over runs so short that more of them would be needed than there are
@@ -209,10 +249,9 @@ static int take_any(struct taking *taking)
 	struct alloc *alloc = taking->alloc;
 	const uint32_t goal = group_of(alloc, taking->want->goal);
 	const uint32_t groups = space_groups(alloc->space);
-	uint64_t from, to, least = alloc->unit;
+	uint64_t least = alloc->unit;
 	uint32_t i, group;
 	bool shorter = false;
-	struct span run;
 	int rc;
 
 	for (i = 0; i < groups && taking->left; i++) {
@@ -221,17 +260,9 @@ static int take_any(struct taking *taking)
 			return -E2BIG;
 		least = 1 + (taking->left - 1) / (taking->max - taking->n);
 		least = least > alloc->unit ? least : alloc->unit;
-		rc = group_ready(taking, group, least);
-		if (rc == -EAGAIN)
+		rc = take_runs(taking, group, least);
+		if (rc && rc != -ENOSPC)
 			return rc;
-		from = group_first(group);
-		to = group_first(group + 1);
-		while (!rc && taking->left &&
-		       group_next_run(alloc, from, to, least, &run, &from)) {
-			rc = take_run(taking, run);
-			if (rc)
-				return rc;
-		}
 		shorter |= space_group_free(alloc->space, group) != 0;
 	}
 	if (!taking->left)
@@ -260,6 +291,8 @@ int take_large(struct taking *taking)
 		return take_rounding(taking);
 	if (!rc && taking->left)
 		rc = take_small(taking, taking_end(taking), taking->left);
+	if (rc == -ENOSPC)
+		rc = take_long(taking);
 	return rc == -ENOSPC ? take_any(taking) : rc;
 }
 
