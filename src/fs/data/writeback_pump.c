@@ -13,6 +13,8 @@
 #include "fs/data/flush_walk.h"
 #include "fs/data/writeback.h"
 
+/* So little of the pool is free that nothing waits for gaps any more. */
+#define SHORT_PART 4u
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 /* This part of the pool, which became dirty last, is left alone when memory is
  * short, and while the disk is idle. */
@@ -193,7 +195,8 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 {
 	size_t count = pool_count(files->dirty_pool);
 
-	files->policy->recall_all(files);
+	if (buffers_free(files) <= count / SHORT_PART)
+		files->policy->recall_all(files);
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->pinned_count > count / 4)
 		destage_now(files);
@@ -222,15 +225,17 @@ static bool pool_fills(const struct files *files)
 
 /*
  * Before that, what fills many tracks goes when the disk has nothing else to
- * do: a sync then finds most of it written.  What users read comes first, and
- * where much is deleted soon after it was made, or little is made, it waits.
+ * do: a sync then finds most of it written.  While users read it goes when
+ * there are gaps for it; where much is deleted soon after it was made, or
+ * little is made, it waits.
  */
 static void writeback_early(struct files *files)
 {
 	if (files->dirty_count > pool_count(files->dirty_pool) / SWEEP_PART &&
 	    files->small_died * DIED_PART <= files->small_born &&
-	    !files->users_read && queue_idle(files->fs->queue) &&
-	    pool_fills(files))
+	    (files->users_read ? files->policy->gap_destages(files) :
+				 queue_idle(files->fs->queue) &&
+				 pool_fills(files)))
 		flush_sweep(files, YOUNG_EARLY_PART);
 }
 

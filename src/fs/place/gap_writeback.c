@@ -7,7 +7,7 @@
  * Data in the log only is what gains most: each block has a destage of its own,
  * and many wait, so that one of them lies by the way of almost any request.
  * They are offered as soon as they are durable, long before the log asks for
- * them.  New data waits only when its pieces are small: a track of a large file
+ * them.  Of new data the segments that are short wait: a track of a large file
  * needs one seek for a megabyte, and twenty gaps.
  *
  * 1. Nothing depends on an offer: whoever would wait for its write-back recalls
@@ -26,8 +26,12 @@
 #include "sched/head/head.h"
 
 #define OFFERS_MOST 512u
-#define PART 16u		/* a piece is at most this part of a track */
-#define MOST_BLOCKS 16u
+#define PART 4u			/* a piece is at most this part of a track: of
+				 * half a turn, which a gap is, it leaves as
+				 * much for the way there and back */
+#define MOST_BLOCKS 32u
+/* So little of the pool is free that nothing may wait. */
+#define SHORT_PART 4u
 #define LOOK_NS UINT64_C(100000000)
 #define READS_A_LOOK 2u		/* reads since the last look from which on users
 				 * count as reading */
@@ -56,7 +60,7 @@ static bool gaps_are_there(const struct fs *fs)
 static bool memory_is_short(const struct files *files)
 {
 	return buffers_free(files) <=
-		       pool_count(files->dirty_pool) / 2 ||
+		       pool_count(files->dirty_pool) / SHORT_PART ||
 	       !list_empty(&files->writers);
 }
 
@@ -129,6 +133,24 @@ static void gap_queue_written(void *arg, struct queue_request *req)
 static const struct freeblock_ops gap_queue_ops = {.written =
 							   gap_queue_written};
 
+/* A segment that was too long for a gap. */
+static void long_written(struct disk_request *req)
+{
+	struct writeback_segment *segment = req->owner;
+
+	if (segment->wb->gap_queued && segment->wb->outstanding == 1)
+		gap_queue_over(segment->wb);
+	writeback_segment_done(segment);
+}
+
+static void long_submit(struct files *files, struct writeback_segment *segment)
+{
+	segment->req.class = QUEUE_WRITE_BACK;
+	segment->req.disk.done = long_written;
+	segment->req.disk.owner = segment;
+	queue_submit(files->fs->queue, &segment->req);
+}
+
 static bool task_open(struct files *files)
 {
 	const struct freeblock_options options = {
@@ -154,12 +176,12 @@ bool gap_writeback_add(struct writeback *wb,
 {
 	struct files *files = wb->files;
 	uint64_t most = (uint64_t)gap_writeback_most(wb->file) * BLOCK_SECTORS;
-	unsigned i;
+	unsigned i, n;
 
-	for (i = 0; i < wb->segments; i++)
-		if (wb->segment[i].n > most)
-			return false;
-	if (!task_open(files))
+	for (i = n = 0; i < wb->segments; i++)
+		n += wb->segment[i].n <= most;
+	if (!n || (wb->kind == WB_DESTAGE && n < wb->segments) ||
+	    !task_open(files))
 		return false;
 	writeback_prepare_requests(wb, QUEUE_IDLE, written);
 	wb->gap_queued = true;
@@ -172,7 +194,10 @@ bool gap_writeback_add(struct writeback *wb,
 	else
 		wb->file->gap_queued++;
 	for (i = 0; i < wb->segments; i++)
-		freeblock_write(files->gap_task, &wb->segment[i].req);
+		if (wb->segment[i].n > most)
+			long_submit(files, &wb->segment[i]);
+		else
+			freeblock_write(files->gap_task, &wb->segment[i].req);
 	return true;
 }
 
