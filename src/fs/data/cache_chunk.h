@@ -24,7 +24,7 @@ void chunks_changed(struct file *file, uint64_t first, uint64_t n);
  * when the file has replicas: those show which blocks are wanted.  Streams that
  * take turns wait a little for each other, so that each has long turns.
  */
-enum ahead_kind { AHEAD_GUESS, AHEAD_SURE, AHEAD_TURNS };
+enum ahead_kind { AHEAD_SURE, AHEAD_GUESS, AHEAD_TURNS };
 
 /* Reads ahead blocks that are not in memory; false: there is no room.
  * deadline_ns: when a reader will come to them; 0: it is not known. */

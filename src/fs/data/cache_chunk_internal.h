@@ -52,7 +52,8 @@ struct fetch {
 	unsigned copies_n;	/* most replicas of any segment */
 	bool background;	/* no user waits for it */
 	uint64_t deadline_ns;	/* when it is wanted; 0: soon */
-	enum ahead_kind ahead;	/* of what is read ahead */
+	enum ahead_kind ahead;	/* of what is read ahead; what somebody waits
+				 * for is sure */
 	bool hastened;		/* ... somebody waits for it */
 	/* Replicas that were read at the first try. */
 	struct copy_read {
