@@ -118,16 +118,31 @@ int look_recall(struct walk *w, unsigned j, bool *ok, double off[2])
 	return err;
 }
 
+/* Was a side of a boundary elsewhere when it was read last? */
+static bool was_off(const struct walk *w, enum look_side side, unsigned j)
+{
+	double turn;
+
+	return reader_knows(w->reader, unit_of(w, side, j), &turn) &&
+	       !(fabs(phase_wrap(turn - angle_of(w, side, j))) <=
+		 w->reader->tolerance);
+}
+
+/* The first unit of a track may be late by just the leap before it when it is
+ * none: once it was elsewhere, it has to be seen twice. */
 int look_ask_both(struct walk *w, unsigned j, enum look_side *side, bool *ok,
 		  double *low, double *high)
 {
 	int err = ask(w, LOOK_LOW, j, ok, low);
+	bool doubt;
 
 	*side = LOOK_LOW;
 	if (err || !*ok)
 		return err;
 	*side = LOOK_HIGH;
-	return ask(w, LOOK_HIGH, j, ok, high);
+	doubt = was_off(w, LOOK_HIGH, j);
+	err = ask(w, LOOK_HIGH, j, ok, high);
+	return err || !*ok || !doubt ? err : ask(w, LOOK_HIGH, j, ok, high);
 }
 
 /* Of the next boundaries that are wanted, the one that is there soonest; 0:
@@ -343,10 +358,23 @@ static int look_at_middles(struct walk *w, unsigned to, struct look_landing *l)
 	return err;
 }
 
+/* Where the last run before a boundary begins; 0: there is only one. */
+static unsigned run_before(const struct walk *w, unsigned at)
+{
+	while (at && w->ahead[at].run == w->ahead[at - 1].run)
+		at--;
+	return at;
+}
+
 int look_before(struct walk *w, unsigned at, struct look_landing *l)
 {
+	unsigned k = run_before(w, at - 1);
 	int err = at >= INSIDE_LEAST ? look_at(w, at - 1, l) : 0;
 
+	/* What a run lost at its end may be what a track more of the next one
+	 * has than was foretold. */
+	if (!err && l->ok && k && (k + 1 < at || at < INSIDE_LEAST))
+		err = look_at(w, k, l);
 	if (!err && l->ok)
 		err = look_at_middles(w, at, l);
 	return err || !l->ok ? err : look_at_changes(w, at + 1, l);
