@@ -127,7 +127,6 @@ static json_t *stats_tree(const struct fs *fs)
 	stats_set(object, "waits", stats.waits);
 	stats_set(object, "node_reads", stats.node_reads);
 	stats_set(object, "node_writes", stats.node_writes);
-	stats_set(object, "leaves_placed", stats.leaves_placed);
 	stats_set(object, "nodes_cached", stats.nodes_cached);
 	stats_set(object, "nodes_dirty", stats.nodes_dirty);
 	stats_set(object, "checkpoints", stats.checkpoints);

@@ -454,46 +454,6 @@ void space_slot_free(struct space *s, traxaddr addr, uint64_t node_gen)
 			 "next mount: out of memory", addr);
 }
 
-void space_slot_track(const struct space *s, traxaddr addr,
-		      struct range *track)
-{
-	uint32_t slot;
-	const struct node_track *t = slot_find(s, addr, &slot);
-
-	assert(t);
-	*track = (struct range){ addr_sector(t->addr),
-				 track_end(t) - t->addr };
-}
-
-bool space_slot_next(const struct space *s, traxaddr own, traxaddr from,
-		     traxaddr *next)
-{
-	uint32_t mine, slot = 0;
-	const struct node_track *t = slot_find(s, own, &mine);
-
-	assert(t);
-	if (from > t->addr)
-		slot = (uint32_t)((from - t->addr + TRAX_NODE_SECTORS - 1) /
-				  TRAX_NODE_SECTORS);
-	while (slot < t->slots && slot != mine && bit_get(t->busy, slot))
-		slot++;
-	*next = t->addr + (uint64_t)slot * TRAX_NODE_SECTORS;
-	return slot < t->slots;
-}
-
-void space_slot_exchange(struct space *s, traxaddr from, traxaddr to)
-{
-	uint32_t old, new;
-	struct node_track *t = slot_find(s, from, &old);
-
-	assert(t && t == slot_find(s, to, &new));
-	assert(bit_get(t->tree, old) && !bit_get(t->busy, new));
-	bit_clear(t->tree, old);
-	bit_clear(t->busy, old);
-	bit_set(t->tree, new);
-	bit_set(t->busy, new);
-}
-
 bool space_slot_used(const struct space *s, traxaddr addr)
 {
 	uint32_t slot;

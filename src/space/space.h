@@ -189,18 +189,6 @@ void space_slot_written(struct space *space, traxaddr addr, bool good);
 /* Free slots of such tracks. */
 uint64_t space_slots_failed(const struct space *space);
 
-/*
- * For choosing a node's slot when it is written.  space_slot_track: the node
- * track that holds `slot`.  space_slot_next: the first slot on it, at or behind
- * `from`, that is free or is `slot` itself; false: none.  space_slot_exchange:
- * gives up `from`, which no root names, and takes `to`, which is free.
- */
-void space_slot_track(const struct space *space, traxaddr slot,
-		      struct range *track);
-bool space_slot_next(const struct space *space, traxaddr slot, traxaddr from,
-		     traxaddr *next);
-void space_slot_exchange(struct space *space, traxaddr from, traxaddr to);
-
 /* Keeps memory for a node track of so many slots, so that space_owner_put of it
  * cannot fail for lack of it.  -ENOMEM. */
 int space_reserve_track(struct space *space, uint64_t slots);

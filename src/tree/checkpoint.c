@@ -9,13 +9,12 @@
  * saved as the root will say them, dirty nodes become frozen, and the next
  * generation begins.  It is made between transactions, never inside one.
  *
- * Nodes have their addresses since they were first changed, but a leaf may get
- * another when it is written (ckpt_place.c).  A node's checksum must be known
- * before its parent's (sealing), a leaf's is when it has its place.  They go
- * out by level, then by address; then their mirrors do, which were given slots
- * one behind the other, by address alone.  Where a frozen parent is
- * only a shadow its children are found by address; a live parent, perhaps
- * already of the next generation, is told by the child.
+ * Nodes have their addresses since they were first changed.  A node's checksum
+ * must be known before its parent's (sealing).  They go out by level, then by
+ * address; then their mirrors do, which were given slots one behind the other,
+ * by address alone.  Where a frozen parent is only a shadow its children are
+ * found by address; a live parent, perhaps already of the next generation, is
+ * told by the child.
  *
  * A copy that can't be written takes another slot once all others are through;
  * then the nodes above are sealed and written again.  The old slot is pending

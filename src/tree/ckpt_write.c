@@ -124,8 +124,7 @@ static void write_done(struct disk_request *req)
 	ckpt_pump(tree);
 }
 
-static void submit(struct tree *tree, struct buffer *buffer, bool mirror,
-		   bool open)
+static void submit(struct tree *tree, struct buffer *buffer, bool mirror)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 	struct ckpt_write *w = list_first(&ckpt->idle, struct ckpt_write,
@@ -150,8 +149,6 @@ static void submit(struct tree *tree, struct buffer *buffer, bool mirror,
 		.who = FAULT_NODE,
 		.failures = buffer->tries,
 	};
-	if (open)
-		ckpt_leave_open(w);
 	buffer->writes++;
 	ckpt->writes++;
 	queue_submit(tree->queue, &w->req);
@@ -176,7 +173,7 @@ static bool is_superfluous(const struct tree *tree, const struct buffer *buffer)
 /* Items that are moved between two looks at the turn. */
 #define ORDER_STEP 512u
 
-struct buffer *ckpt_nth(const struct checkpoint *ckpt, size_t i)
+static struct buffer *ckpt_nth(const struct checkpoint *ckpt, size_t i)
 {
 	return ckpt->buffer[ckpt->order.item[i].value];
 }
@@ -236,25 +233,19 @@ static void pump_nodes(struct tree *tree)
 	unsigned n = 0;
 
 	while (has_room(tree) && (!n++ || !turn_is_full(turn))) {
-		struct buffer *buffer = ckpt_nth(ckpt, ckpt->next);
-		const bool open = ckpt->phase != CKPT_SPILLING &&
-				  ckpt_may_place(tree, ckpt->next);
+		struct buffer *buffer = ckpt_nth(ckpt, ckpt->next++);
 
-		if (buffer->level && ckpt->unplaced)
-			return;
-		ckpt->next++;
 		if (buffer->written || is_superfluous(tree, buffer))
 			continue;
-		if (!open)
-			ckpt_seal(tree, buffer);
-		submit(tree, buffer, false, open);
+		ckpt_seal(tree, buffer);
+		submit(tree, buffer, false);
 		turn_charge(turn, TURN_CHECKPOINT, NODE_NS + (buffer->level ?
 			    node_count(buffer->node) * CHILD_NS : 0));
 	}
 }
 
-/* A mirror holds the place and the checksum of its node, so mirrors follow when
- * all nodes have their places. */
+/* A mirror holds the checksum of its node, so mirrors follow when all nodes are
+ * sealed. */
 static void pump_mirrors(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -267,7 +258,7 @@ static void pump_mirrors(struct tree *tree)
 		if (!buffer->ptr.addr2 || buffer->mirrored ||
 		    is_superfluous(tree, buffer))
 			continue;
-		submit(tree, buffer, true, false);
+		submit(tree, buffer, true);
 		turn_charge(turn, TURN_CHECKPOINT, MIRROR_NS);
 	}
 }
@@ -280,7 +271,7 @@ void ckpt_pump(struct tree *tree)
 		return;
 	if (!ckpt->mirrors) {
 		pump_nodes(tree);
-		if (ckpt->next < ckpt->n || ckpt->unplaced)
+		if (ckpt->next < ckpt->n)
 			return;
 		ckpt->mirrors = true;
 		ckpt_order(tree, true);
@@ -318,21 +309,6 @@ static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
 	space_cut_mark(space, tree->ckpt.payload, bad, false);
 	space_slot_free(space, buffer->live ? bad : addr, tree->ckpt.gen);
 	return addr;
-}
-
-void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
-		    const struct node_ptr *ptr)
-{
-	const unsigned i = apply_index(buffer);
-
-	tree->stats.leaves_placed++;
-	space_slot_exchange(tree->space, buffer->ptr.addr, ptr->addr);
-	space_cut_mark(tree->space, tree->ckpt.payload, buffer->ptr.addr,
-		       false);
-	space_cut_mark(tree->space, tree->ckpt.payload, ptr->addr, true);
-	buffer_set_ptr(tree->buffers, buffer, ptr);
-	node_set_place(buffer->node, ptr->addr, ptr->addr2, ptr->gen);
-	node_child_set(buffer->parent->node, i, ptr);
 }
 
 /* Where there is no other slot the old one is tried again. */

@@ -353,8 +353,6 @@ struct tree_stats {
 	uint64_t node_reads, node_writes, checkpoints, waits;
 	uint64_t spills;	/* times that leaves were written without a
 				 * checkpoint */
-	uint64_t leaves_placed;	/* leaves that got another slot when they were
-				 * written */
 	uint64_t nodes_cached, nodes_dirty;
 	uint64_t levels;
 };

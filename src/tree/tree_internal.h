@@ -12,7 +12,6 @@
  *   txn_state.c   one by itself: made, freed, its pins, its lists
  *   rmap.c        what transactions tell the space and the counters
  *   checkpoint.c  cut, writing a generation, its root
- *   ckpt_place.c  where leaves go, decided when they are written
  *   tree_recovery.c  superblock, root, start and close
  *   replay.c      the log's records are applied
  *   logged_data.c  logged data found by recovery
@@ -109,7 +108,6 @@ enum ckpt_phase {
 
 struct ckpt_write {
 	struct queue_request req;
-	struct queue_place place;
 	struct iovec iov;
 	struct tree *tree;
 	struct buffer *buffer;
@@ -145,8 +143,6 @@ struct checkpoint {
 	struct ckpt_write write[CKPT_WRITES];
 	struct list idle;	/* elements of write[] that are not in use */
 	unsigned writes;	/* writes that are outstanding */
-	unsigned unplaced;	/* those of them that write leaves without a
-				 * place */
 	struct ckpt_moved *moved;	/* nodes that have moved in this round
 					 * of writing */
 	size_t moved_n;
@@ -394,23 +390,10 @@ void ckpt_replace(struct tree *tree, struct buffer *buffer,
 		  struct buffer *shadow);
 /* Takes the checksum of a frozen node and writes it into the parent. */
 void ckpt_seal(struct tree *tree, struct buffer *buffer);
-/* A leaf that is being written goes to another slot of its track. */
-void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
-		    const struct node_ptr *ptr);
 /* Used by recovery only: writes changed leaves so that they can be evicted. */
 int ckpt_spill(struct tree *tree);
 /* Would a checkpoint free slots? */
 bool ckpt_would_help(const struct tree *tree);
-
-/* ---- ckpt_place.c ---- */
-
-/* The i-th of the buffers that are written, in order. */
-struct buffer *ckpt_nth(const struct checkpoint *ckpt, size_t i);
-/* May the i-th node of the order get its slot at dispatch? */
-bool ckpt_may_place(const struct tree *tree, size_t i);
-/* Leaves a write without a slot until dispatch, when the leaf is also
- * sealed. */
-void ckpt_leave_open(struct ckpt_write *write);
 
 /* ---- groups.c ---- */
 

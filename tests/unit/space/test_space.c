@@ -448,39 +448,6 @@ static void step_slot_free(struct run *r)
 	}
 }
 
-/* A slot that no root knows yet is given up for another of its track. */
-static void step_slot_exchange(struct run *r)
-{
-	const unsigned at = pick(r, CELLS), k = pick(r, SLOTS);
-	struct cell *c = &r->m.cell[at];
-	const traxaddr own = (uint64_t)at * CELL + k * TRAX_NODE_SECTORS;
-	unsigned to = pick(r, SLOTS);
-	struct range track;
-	traxaddr next;
-
-	if (c->owner != OWNER_NODES || !c->tree[k] ||
-	    c->slot_gen[k] != r->m.gen)
-		return;
-	space_slot_track(r->space, own, &track);
-	ck_assert(track.first <= own && own < track.first + track.n);
-	next = (uint64_t)at * CELL + to * TRAX_NODE_SECTORS - (to ? 5 : 0);
-	while (to < SLOTS && to != k && slot_is_busy(c, to))
-		to++;
-	if (!space_slot_next(r->space, own, next, &next)) {
-		ck_assert_uint_eq(to, SLOTS);
-		return;
-	}
-	if (to == SLOTS)	/* on in the same track */
-		return;
-	ck_assert_uint_eq(next, (uint64_t)at * CELL + to * TRAX_NODE_SECTORS);
-	if (to == k)
-		return;
-	space_slot_exchange(r->space, own, next);
-	c->tree[k] = false;
-	c->tree[to] = true;
-	c->slot_gen[to] = r->m.gen;
-}
-
 /* ---- Generations ---- */
 
 /* What a mount from the root that is cut now would find. */
@@ -567,8 +534,7 @@ START_TEST(agrees_with_the_model)
 		step_put, step_put_unknown, step_give_back, step_del,
 		step_del, step_rewrite, step_contradict, step_load, step_load,
 		step_node_track, step_node_track_del, step_slot_take,
-		step_slot_free, step_slot_free, step_slot_exchange,
-		step_slot_exchange, step_cut, step_durable,
+		step_slot_free, step_slot_free, step_cut, step_durable,
 		step_crash,
 	};
 	static struct run r;
