@@ -293,8 +293,6 @@ struct file {
 struct place_batch {
 	struct writeback *last;	/* the newest write-back; NULL: none */
 	unsigned in_flight;		/* write-backs on their way */
-	unsigned mean_in_flight;	/* their mean number, in units of
-					 * MEAN_UNIT */
 	uint64_t in_flight_end;	/* sector where the newest of them ends */
 };
 
@@ -398,8 +396,7 @@ struct files {
 		gap_queued_destages; /* number of write-backs that wait for
 				      * gaps; of destages */
 	uint64_t gap_queued_total, gap_recalled_total;
-	struct place_batch placing[2];	/* data that a sync waits for; other
-					 * data */
+	struct place_batch placing;
 	bool users_read;		/* users have read lately */
 	bool gap_queue_closed;		/* it is closed, no more done() is
 					 * called */

@@ -51,15 +51,15 @@ struct writeback {
 	uint64_t stamp;		/* stamp of its oldest block */
 	unsigned segments, outstanding;
 	bool taken;		/* its sectors have no owner yet */
-	/* Of data that a sync waits for, see late_place.c. */
+	/* Of small new data that nobody waits for, see late_place.c. */
 	bool may_move;		/* it begins anew, and lies on one track; of the
-				   first of a train: so do all */
+				   first of a batch: so do all */
 	bool follows;		/* it goes to the open track of its directory */
 	bool in_flight;		/* it has not ended */
 	struct queue_place place;
 	struct range window;
 	struct writeback *batch_next,
-		*batch_last;	/* in a train; of the first: its last */
+		*batch_last;	/* in a batch; of the first: its last */
 	bool waited;		/* it has waited for a checkpoint to free
 				 * space */
 	unsigned want;		/* blocks to ask room for */

@@ -1,22 +1,20 @@
 /*
- * late_place.c - places of data that are chosen at dispatch (range writes).
+ * late_place.c - places of small new files are chosen at dispatch (range
+ * writes).
  *
- * Who waits for an fsync of much new data waits for two writes, the data and
- * the record behind it.  The record goes where the head is, and then the place
- * behind the last data has just gone by.  So what begins anew (a file; not what
- * goes on behind the file's end) takes, of its track and the next one with
- * room, what comes by first.  Small files that nobody waits for do so too.
+ * What begins anew and nobody waits for (a file of up to 64 KiB; not what goes
+ * on behind the file's end) takes, of its track and the next one with room,
+ * what comes by first.
  *
  * What is given a place while it waits for its turn, right behind it, goes with
- * it (a train): the first alone is with the queue, as a range write, and when
+ * it (a batch): the first alone is with the queue, as a range write, and when
  * it gets its place the others get theirs behind it and are one access with it.
  * What comes when it is on its way, and lies right behind it, stays there, and
- * the head just goes on.  Many who wait are served by that already, and a
- * choice would part them (MEAN_MIN); one or a few are not.
+ * the head just goes on.
  *
  * Nothing depends on the place before the write is over: the transaction that
  * maps the data follows it.  A file of which more has been placed behind this
- * since stays where it is, and all of its train.
+ * since stays where it is, and all of its batch.
  *
  * Files of a directory lie one behind the other in the order they were made,
  * and are read that way.  A file that lies elsewhere costs whoever reads them
@@ -36,13 +34,8 @@
 #define LAMBDA 4u
 #define FOLLOWS_PART 8u
 
-/* Data that nobody waits for is placed late in files of up to this many
- * blocks. */
+/* Data is placed late in files of up to this many blocks. */
 #define SMALL_BLOCKS 16u
-/* With more write-backs than 2.5 on their way on average, in units of
- * 1/MEAN_UNIT, a fixed place is as good for data that is waited for. */
-#define MEAN_UNIT 64u
-#define MEAN_MIN (5 * MEAN_UNIT / 2)
 
 /* What is free in a window. */
 struct room {
@@ -58,7 +51,7 @@ static bool room_next(const struct range_set *set, uint64_t from,
 	return alloc_next(room->alloc, from, end, sectors, place);
 }
 
-/* ---- Trains ---- */
+/* ---- Batches ---- */
 
 static uint64_t writeback_begin_sector(const struct writeback *wb)
 {
@@ -83,12 +76,7 @@ static bool is_waited_for(const struct writeback *wb)
 	return wb->segment[0].req.class == QUEUE_COMMIT;
 }
 
-static struct place_batch *placing_of(const struct writeback *wb)
-{
-	return &wb->files->placing[!is_waited_for(wb)];
-}
-
-/* Has nobody been given a place by where this train is? */
+/* Has nobody been given a place by where this batch is? */
 static bool batch_may_leave(const struct writeback *first)
 {
 	const struct writeback *wb;
@@ -179,7 +167,7 @@ static void late_place_take(struct queue_place *place,
 {
 	struct writeback *first = container_of(place, struct writeback, place),
 			 *wb;
-	struct place_batch *placing = placing_of(first);
+	struct place_batch *placing = &first->files->placing;
 	unsigned i;
 
 	if (sector != writeback_begin_sector(first))
@@ -197,7 +185,7 @@ static void late_place_take(struct queue_place *place,
 	}
 }
 
-/* ---- Jobs ---- */
+/* ---- Write-backs ---- */
 
 static void batch_begin(struct writeback *wb)
 {
@@ -206,7 +194,7 @@ static void batch_begin(struct writeback *wb)
 	};
 
 	alloc_window(wb->files->fs->alloc, &piece, &wb->window);
-	wb->batch_last = placing_of(wb)->last = wb;
+	wb->batch_last = wb->files->placing.last = wb;
 	wb->place = (struct queue_place){ .find = late_place_find,
 					   .take = late_place_take,
 					   .leads = true };
@@ -233,23 +221,22 @@ static bool may_begin(const struct writeback *wb)
 	const struct fs *fs = wb->files->fs;
 
 	return wb->may_move && !fs->options.fixed_places &&
-	       (is_waited_for(wb) ? placing_of(wb)->mean_in_flight <= MEAN_MIN :
-				     wb->n <= SMALL_BLOCKS) &&
+	       wb->n <= SMALL_BLOCKS &&
 	       wb->segment[0].n <= queue_limits(fs->queue)->max_sectors &&
 	       queue_places(fs->queue);
 }
 
 bool late_place_choose(struct writeback *wb)
 {
-	struct place_batch *placing = placing_of(wb);
+	struct place_batch *placing = &wb->files->placing;
 	struct writeback *batch = placing->last;
 	bool goes_on = placing->in_flight &&
 		       placing->in_flight_end == writeback_begin_sector(wb);
 
+	if (is_waited_for(wb))
+		return false;
 	wb->in_flight = true;
 	placing->in_flight++;
-	placing->mean_in_flight += placing->in_flight * MEAN_UNIT / 8;
-	placing->mean_in_flight -= placing->mean_in_flight / 8;
 	if (batch && writeback_end_sector(batch->batch_last) ==
 			     writeback_begin_sector(wb)) {
 		batch_join(batch, wb);
@@ -265,5 +252,5 @@ bool late_place_choose(struct writeback *wb)
 
 void late_place_over(struct writeback *wb)
 {
-	placing_of(wb)->in_flight -= wb->in_flight;
+	wb->files->placing.in_flight -= wb->in_flight;
 }
