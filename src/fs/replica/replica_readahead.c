@@ -19,9 +19,8 @@
 #define REPLICA_RUN_GROWTH 4u
 /* Distance over which the head just goes on, where nothing is known of it. */
 #define NEAR_SECTORS 2048u
-/* Streams begin with longer runs when runs have saved WIDE_TIMES of what they
- * cost, and with shorter ones when they have saved less than GOOD_TIMES. */
-#define GOOD_TIMES 2u
+/* Where what is usually wanted at a time takes less than one part in so many of
+ * the way to it to be read, it pays to read on even for a few. */
 #define WIDE_TIMES 8u
 /* Usual values of a drive of which nothing is known. */
 #define USUAL_SECTORS 24u
@@ -69,8 +68,6 @@ struct replica_run {
 	bool stale;		/* its data must not be used */
 	bool gone;		/* stale because a region in it was dropped */
 	unsigned pins;		/* wants that use a part of it */
-	bool judged;
-	uint32_t taken;		/* sectors that were wanted of it */
 	uint32_t takes;		/* number of wants that took from it */
 	uint64_t used;
 	struct list wants;
@@ -84,7 +81,7 @@ struct replica_ra {
 	uint32_t room;		/* most sectors of a run */
 	uint64_t total, most;	/* sectors in memory, and their bound */
 	uint32_t first;		/* sectors of the first run of a stream */
-	uint32_t least;		/* lower bound of `first` */
+	uint32_t least;		/* the same where not all fits into memory */
 	uint64_t track;		/* sectors of a track */
 	uint64_t way_ns, sector_ns;	/* time to move to a replica, and to
 					 * read a sector */
@@ -327,27 +324,6 @@ static void replica_run_loaded(struct disk_request *req)
 	run->pins--;
 }
 
-/* Judges a run: it saves the way to all its wanted sectors but the first, and
- * costs the time for the sectors that nobody wanted. */
-static void replica_run_judge(struct replica_ra *runs, struct replica_run *run,
-			      bool over)
-{
-	uint64_t gain_ns, cost_ns = 0;
-
-	if (run->sectors < runs->least || run->stale || run->judged)
-		return;
-	gain_ns = run->takes ? (run->takes - 1) * runs->way_ns : 0;
-	if (run->taken < run->sectors)
-		cost_ns = (run->sectors - run->taken) * runs->sector_ns;
-	if (gain_ns >= GOOD_TIMES * cost_ns) {
-		if (runs->first < runs->room && run->sectors >= runs->first)
-			runs->first *= 2;
-		run->judged = true;
-	} else if (over && gain_ns < cost_ns && runs->first > runs->least) {
-		runs->first /= 2;
-	}
-}
-
 static void replica_run_drop(struct replica_ra *runs, struct replica_run *run)
 {
 	free(run->data);
@@ -385,7 +361,6 @@ static struct replica_run *replica_run_new(struct replica_ra *runs,
 				oldest = run;
 		if (!oldest)
 			return NULL;
-		replica_run_judge(runs, oldest, true);
 		replica_run_drop(runs, oldest);
 		oldest->used = ++runs->clock;
 		if (runs->total + sectors <= runs->most)
@@ -452,8 +427,7 @@ static struct replica_run *replica_run_load(struct fs *fs, uint64_t sector,
 	run = sectors ? replica_run_new(runs, sectors) : NULL;
 	if (!run)
 		return NULL;
-	run->taken = run->takes = 0;
-	run->judged = false;
+	run->takes = 0;
 	run->sector = sector;
 	run->sectors = sectors;
 	run->loading = true;
@@ -577,9 +551,7 @@ static void replica_run_give(struct fs *fs, struct replica_run *run,
 
 	fs->replica_ra->share += (found - fs->replica_ra->share) / SHARE_WEIGHT;
 	run->used = ++fs->replica_ra->clock;
-	run->taken += want->sectors;
 	run->takes++;
-	replica_run_judge(fs->replica_ra, run, false);
 	fs->replica_ra->stats.hits++;
 	want->head = run;
 	want->tail = tail;
@@ -618,24 +590,6 @@ static bool replica_run_give_two(struct fs *fs, struct replica_run *run,
 	run->followed = true;
 	replica_run_give(fs, run, tail, want);
 	return true;
-}
-
-/* Number of sectors to read at a replica where a stream goes on; 0: none
- * does. */
-static uint32_t replica_run_size(const struct replica_ra *runs, uint64_t sector)
-{
-	uint32_t size = 0;
-	const struct replica_run *run;
-
-	for (run = runs->run; run < runs->run + RUNS; run++) {
-		uint64_t end = run->sector + run->sectors;
-
-		if (run->sectors && sector >= end &&
-		    sector - end <= runs->track &&
-		    replica_run_growth(runs, run) > size)
-			size = replica_run_growth(runs, run);
-	}
-	return size;
 }
 
 /* Begin of a run where no stream goes on: runs lie side by side, so that data
@@ -719,8 +673,8 @@ static bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
 		     uint64_t original)
 {
 	struct replica_ra *runs = fs->replica_ra;
-	uint64_t start;
 	struct replica_run *run;
+	uint64_t start;
 	uint32_t size;
 	unsigned i, k;
 
@@ -742,14 +696,10 @@ static bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
 		return false;
 	for (i = 0; i < copies_n; i++) {
 		want->sector = copies[i];
-		size = replica_run_size(runs, copies[i]);
-		if (!size && !copy_is_nearer(fs, want, copies[i], original))
+		if (!copy_is_nearer(fs, want, copies[i], original))
 			continue;
-		start = copies[i];
-		if (!size) {
-			start = replica_run_start(fs, copies[i]);
-			size = runs->first;
-		}
+		start = replica_run_start(fs, copies[i]);
+		size = runs->first;
 		if (start + size < copies[i] + want->sectors)
 			size = (uint32_t)(copies[i] + want->sectors - start);
 		run = replica_run_load(fs, start, size, QUEUE_READ);
