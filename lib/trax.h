@@ -34,8 +34,9 @@ struct trax_scan_options {
 	 * a scan goes on after a remount or a crash.  It is removed when a scan
 	 * is over.  NULL: none. */
 	const char *cursor;
-	double last_percent;	/* so much at the end is read like other reads
-				   of users, so that it comes soon; 0: none */
+	double last_percent;	/* the part at the end that is read like other
+				   reads of users, so that it comes soon; 0:
+				   none */
 };
 
 enum trax_record_type {

@@ -31,6 +31,7 @@ enum exit_code {
 
 /* Lines printed of each row of the table, unless all are wanted. */
 #define MAX_LINES 20u
+/* Problems in the JSON report, which is built in memory. */
 #define MAX_JSON 10000u
 
 enum mode { MODE_ASK, MODE_NO, MODE_YES, MODE_PREEN };

@@ -16,12 +16,13 @@
 #include "base/msg.h"
 #include "disk/backing.h"
 
-/* How long a daemon may take to write its last; and how long a device that
- * nobody has mounted is waited for, which may be in other use for good. */
+/* What is in use is tried again every 50 ms: an image for two minutes, which a
+ * daemon may take to write its last; a device for half a minute, as it may be
+ * in other use for good.  After a second the user is told. */
+#define BUSY_WAIT_NS 50000000L
 #define BUSY_TRIES 2400u
 #define BUSY_DEVICE_TRIES 600u
 #define BUSY_SAY_TRIES 20u
-#define BUSY_WAIT_NS 50000000L
 
 bool device_mount_ended(const char *mountpoint)
 {

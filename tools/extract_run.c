@@ -23,11 +23,14 @@
 #include "tools/extract_run.h"
 #include "tools/extract_scsi.h"
 
+/* With --quick a minute is shared out: seeks and overheads, the period, the
+ * tracks, their angles. */
 #define QUICK_MECH_NS (15 * NS_PER_SECOND)
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
 #define QUICK_TRIM_NS (4 * NS_PER_SECOND)
-#define HEADS_NS UINT64_C(60000000000)
+/* The search for surfaces ends after a minute. */
+#define HEADS_NS (60 * NS_PER_SECOND)
 /* From one saving of the state to the next: what a run that is killed loses. */
 #define SAVE_NS (10 * NS_PER_SECOND)
 /* Boundaries checked by samples: 3,000 good ones mean, with 95 % confidence,

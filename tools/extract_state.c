@@ -14,8 +14,9 @@
 
 #define HEAD "traxtract-state 1\n"
 #define FOLDER "/var/lib/traxfs"
+/* A larger file is none of ours. */
 #define MOST_BYTES (256u << 20)
-#define TEXT_BYTES 8192u
+#define TEXT_BYTES 8192u	/* settings as text, at most */
 
 char *extract_state_path(const struct identity *identity)
 {

@@ -47,8 +47,8 @@ struct arguments {
 
 const char *argp_program_version = "mkfs.traxfs " PACKAGE_VERSION;
 
-#define MEASURE_SECONDS 20u
-#define MOST_MEASURE_SECONDS 1000000u
+#define MEASURE_SECONDS 20u	/* a user waits for mkfs that long */
+#define MOST_MEASURE_SECONDS 1000000u	/* eleven days */
 
 enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON, KEY_MEASURE };
 

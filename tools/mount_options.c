@@ -19,11 +19,11 @@
 #include "fuse/control.h"
 #include "sched/queue/queue.h"
 
-#define SCRUB_DAYS 14u
+#define SCRUB_DAYS 14u		/* from one scrub to the next, by default */
 #define MAX_COMMIT_SECONDS 300u
-#define MAX_SCRUB_DAYS 36500u
-#define MAX_IDLE_MINUTES 10000ul
-#define MAX_QUIET_MS 3600000u
+#define MAX_SCRUB_DAYS 36500u	/* a century */
+#define MAX_IDLE_MINUTES 10000ul	/* a week */
+#define MAX_QUIET_MS 3600000u	/* an hour */
 #define MAX_REPLICAS 4u		/* see format.h */
 #define MIN_MEMORY_BYTES (32u << 20)	/* see cache/pool.h */
 

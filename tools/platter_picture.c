@@ -16,19 +16,20 @@
 #include "tools/facts.h"
 #include "tools/samples.h"
 
+/* The picture, in pixels: a ring, and a legend beside it. */
 #define WIDTH 560u
 #define HEIGHT 400u
 #define CENTRE 190.0		/* from the left and from above */
-#define OUTER 175.0
-#define INNER 55.0
+#define OUTER 175.0		/* radius of the outermost track */
+#define INNER 55.0		/* radius of the innermost one */
 #define LEGEND 395.0		/* from the left */
 #define LINE 24.0		/* of the legend */
 #define TEXT_DOWN 12.0
 #define USE_TURN 0.88		/* of a turn is for what lies where ... */
 #define HEAT_FROM 0.9		/* ... and this is the strip for heat */
 #define HEAT_TURN 0.08
-/* Tracks whose lengths differ by less lie in one zone: what differs is slips
- * and spares. */
+/* Tracks whose lengths differ by less than this part lie in one zone: slips and
+ * spares make such differences. */
 #define SAME_ZONE 0.004
 
 /* Places in an array of trax.platter. */

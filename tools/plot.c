@@ -10,6 +10,7 @@
 #include "tools/draw.h"
 #include "tools/plot.h"
 
+/* The picture and its four panels, in pixels. */
 #define WIDTH 1080
 #define HEIGHT 710
 #define PANEL_W 440.0
@@ -17,7 +18,10 @@
 #define MARGIN 70.0
 #define TICKS_APART 90.0
 #define HEAD_ROOM 1.05		/* above the highest value */
+/* Most tracks that are drawn, evenly spread: three a pixel are as good as
+ * more. */
 #define MOST_DOTS 1500u
+/* Accesses by chance in the panel of access times. */
 #define DOTS 1200u
 
 static void panel_begin(struct draw_panel *p, unsigned number,
@@ -129,8 +133,8 @@ static void plot_seek(FILE *f, const struct profile *profile)
 		dot(&p, m->seek[i].cylinders, (double)m->seek[i].ns / 1e6);
 }
 
-/* The seek curve, as far in sectors as cylinders are on the average; or what is
- * so much later. */
+/* The seek curve over distances in sectors, with the mean number of them in a
+ * cylinder, moved up by this many milliseconds. */
 static void plot_bounds(struct draw_panel p, const struct profile *profile,
 			double later_ms)
 {

@@ -15,9 +15,11 @@
 #include "tools/progress.h"
 #include "tools/traxctl.h"
 
+/* Other copies that are being made are waited for: a minute, ten times a
+ * second. */
 #define BUSY_TRIES 600
 #define BUSY_US 100000
-/* width of the picture */
+/* The picture in pixels, and where its axis is. */
 #define WIDTH 1000
 #define HEIGHT 600
 #define LEFT 80
@@ -241,7 +243,7 @@ struct batch {
 	char *root;		/* mount point */
 	struct trax_copies copies;
 	uint64_t made;
-	uint64_t files, all;	/* sent, of so many */
+	uint64_t files, all;	/* number of files sent, and of all */
 	struct progress progress;
 };
 

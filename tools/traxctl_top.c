@@ -20,9 +20,9 @@
 #include "tools/samples.h"
 #include "tools/traxctl.h"
 
-#define PERIOD_MS 1000
-#define MIN_COLUMNS 60u
-#define MAX_COLUMNS 200u
+#define PERIOD_MS 1000		/* between two samples, unless told */
+#define MIN_COLUMNS 60u		/* less has no room for the disk */
+#define MAX_COLUMNS 200u	/* more would be hard to follow */
 #define MARGIN 12u		/* left of the disk, in columns */
 
 static volatile sig_atomic_t ended;

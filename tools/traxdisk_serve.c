@@ -29,8 +29,10 @@
 #define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
 #endif
 
+/* The two files in the mounted directory. */
 #define DISK_INO 2u
 #define STATS_INO 3u
+/* Seconds for which the kernel may keep attributes: nothing changes them. */
 #define TIMEOUT 3600.0
 
 /* A request to the disk, until it is answered. */

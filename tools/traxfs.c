@@ -54,6 +54,8 @@ enum exit_code {
 	EXIT_MOUNT = 32,
 };
 
+/* The kernel reads ahead two tracks, but no more than this: it would take its
+ * memory from other files. */
 #define MAX_READAHEAD_BYTES (16u << 20)
 
 struct arguments {
@@ -505,7 +507,8 @@ static void to_both(enum msg_level level, const char *line, void *arg)
 		fprintf(stderr, "traxfs: %s\n", line);
 }
 
-/* The kernel limits its own messages in the same way. */
+/* Lines of one kind within so many seconds; the kernel limits its own messages
+ * in the same way. */
 #define LINES_OF_A_KIND 10u
 #define LINES_SECONDS 5u
 

@@ -30,8 +30,11 @@
 #include "tools/plot.h"
 #include "tools/signature.h"
 
+/* Boundaries that --verify looks at: an error in a hundred tracks is found nine
+ * times of ten. */
 #define VERIFY_BOUNDARIES 256u
-/* A spindle is not further from its profile's period than that. */
+/* A spindle is not further from its profile's period than that, as measured for
+ * four seconds. */
 #define PERIOD_PPM 100.0
 #define PERIOD_NS UINT64_C(4000000000)
 
