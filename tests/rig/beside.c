@@ -14,10 +14,10 @@
 #include "tree/tree_internal.h"
 
 #define FILES 1000u
-#define VALUE_BYTES 1500u
+#define VALUE_BYTES 1500u	/* of an attribute: ten of these fill a leaf */
 #define CHANGES 150u		/* in one turn of work */
-#define MOVE_TURNS 200u
-#define MAX_TURNS 10000000u
+#define MOVE_TURNS 200u		/* most turns of the mover at a time */
+#define MAX_TURNS 10000000u	/* after these nothing goes on any more */
 #define NAME "user.beside"
 
 /* What was durable when the next event had this number. */

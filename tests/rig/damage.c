@@ -757,7 +757,7 @@ static void entry_type(struct lab *lab)
 
 /* ---- Copies ---- */
 
-#define COPY_SECTOR 60000u
+#define COPY_SECTOR 60000u	/* begin of a region, in free space */
 
 static void copy_region(struct lab *lab)
 {

@@ -12,7 +12,7 @@
 #include "tests/rig/extract_rig.h"
 #include "tests/rig/test.h"
 
-#define DEPTH_MAX 64u
+#define DEPTH_MAX 64u		/* most reads that the drive has at once */
 
 static double uniform(struct extract_rig *rig)
 {

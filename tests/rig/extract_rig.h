@@ -1,8 +1,8 @@
 /*
- * extract_rig.h - a simulated drive with a host's noise, for those who measure.
+ * extract_rig.h - a simulated drive with a host's noise, for extraction.
  *
- * A prober over a simulated disk: every completion is late by what a host adds
- * (8 us normal, 20 us exponential; 1 % by 0.1 to 3 ms), and the next access is
+ * It is a prober over a simulated disk: a host makes every completion late (8
+ * us normal, 20 us exponential; 1 % by 0.1 to 3 ms), and the next access is
  * handed over only then.
  */
 #ifndef TRAX_RIG_EXTRACT_RIG_H

@@ -125,7 +125,7 @@ void lab_add_name(struct lab *lab, uint64_t dir, uint64_t seq,
 		sizeof(head) + strlen(name));
 }
 
-/* A name whose directory's counts follow. */
+/* Adds a name and counts it in its directory. */
 static void make_name(struct lab *lab, uint64_t dir, const char *name,
 		      uint64_t ino, uint8_t type)
 {

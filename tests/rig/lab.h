@@ -10,7 +10,7 @@
 #include "check/repair/repair_internal.h"
 #include "sim/sim.h"
 
-#define LAB_SECTORS (64u << 11)
+#define LAB_SECTORS (64u << 11)	/* 64 MiB */
 
 /* Inodes of the lab's files. */
 enum {
@@ -26,7 +26,7 @@ enum {
 	LAB_MANY,		/* /many, with LAB_MANY_FILES in it */
 	LAB_MANY_FIRST,
 };
-#define LAB_MANY_FILES 600u
+#define LAB_MANY_FILES 600u	/* names on several leaves */
 
 struct lab {
 	struct sim *sim;

@@ -25,7 +25,7 @@ struct oracle *oracle_new(uint64_t seed, unsigned clients);
 void oracle_free(struct oracle *oracle);
 
 /* One client that has the whole file system, and does what a trace says
- * (replay.h); oracle_ops: so many operations. */
+ * (replay.h).  oracle_ops: number of its operations. */
 struct oracle *oracle_new_replay(const char *path);
 unsigned oracle_ops(const struct oracle *oracle);
 

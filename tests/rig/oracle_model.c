@@ -91,8 +91,8 @@ static uint64_t block_hash(const uint8_t *bytes)
 	return csum(bytes, 4096);
 }
 
-/* From now on there is room for so much content; new blocks are zeros, as they
- * were since the file was made. */
+/* Makes room for this much content.  New blocks are zeros, as they were since
+ * the file was made. */
 static void make_room(struct mnode *node, uint64_t bytes)
 {
 	const uint64_t blocks = (bytes + 4095) / 4096;

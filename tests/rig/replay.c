@@ -15,7 +15,7 @@
 #include "tests/rig/oracle.h"
 #include "tests/rig/trace.h"
 
-#define XATTR_ROOM 65536u
+#define XATTR_ROOM 65536u	/* bytes: the longest value, XATTR_SIZE_MAX */
 
 /* An inode of the trace. */
 struct subject {

@@ -12,36 +12,38 @@
 #include "extract/scsi/scsi.h"
 
 struct scsi_target_habits {
-	uint32_t block_bytes;	/* 0: 512 */
+	uint32_t block_bytes;	/* bytes of a block; 0: 512 */
 	bool no_page;		/* translates nothing */
 	bool long_only;		/* physical input: answers in 64 bits only */
 	bool short_only;	/* knows 32-bit blocks only */
 	bool bytes_only;	/* places in bytes from the index */
 	bool extended_only;	/* places in the extended formats */
-	bool last_page_only;	/* RECEIVE with PCV is refused */
+	bool last_page_only;	/* it refuses RECEIVE with PCV */
 	bool short_reserved;	/* no address with RAREA: page length 2 */
-	bool forward_only;	/* physical input is refused */
+	bool forward_only;	/* it refuses physical addresses */
 	bool short_page;	/* 4 bytes of a short block: page length 6 */
 	bool two_places;	/* a block's second one, behind the first */
 	bool alternate_track;	/* ALTTRK always: it cannot tell */
-	bool nowhere_refused;	/* so are places that there are not */
-	bool no_defects;	/* keeps its lists to itself */
+	bool nowhere_refused;	/* it refuses places that it does not have */
+	bool no_defects;	/* it does not give its lists of defects */
 	bool defects_10_only;
 	bool other_list;	/* gives it in bytes from the index */
 	bool list_recovered;	/* ... with a sense of RECOVERED ERROR */
 	bool list_twice;	/* every defect two times */
 	bool list_tracks;	/* and whole tracks that hold nothing */
 	bool capacity_10_only;
-	unsigned attention;	/* every so many commands; 0: never */
-	uint64_t range_blocks;	/* of the first of two actuators; 0: one */
-	bool range_gap;		/* a block between them is nobody's */
-	unsigned elements;	/* heads that it tells of; 0: none, */
-	unsigned gone;		/* so many of them out of use, */
-	unsigned going;		/* or being taken out of use */
-	unsigned lies;		/* one of so many slips is listed elsewhere */
-	unsigned phantoms;	/* one of so many is listed elsewhere, too */
-	unsigned omits;		/* one of so many slips is not listed */
-	uint64_t luck;		/* which */
+	unsigned attention;	/* commands from one UNIT ATTENTION to the next;
+				 * 0: there is none */
+	uint64_t range_blocks;	/* blocks of the first of two actuators; 0:
+				 * there is one actuator */
+	bool range_gap;		/* a block between them belongs to neither */
+	unsigned elements;	/* heads that it lists; 0: it lists none */
+	unsigned gone;		/* how many of these are out of use */
+	unsigned going;		/* how many are being taken out of use */
+	/* One in this many slips is listed at another place, at another place
+	 * as well, or not at all; 0: none is. */
+	unsigned lies, phantoms, omits;
+	uint64_t luck;		/* seed of the choice which */
 };
 
 struct scsi_target;

@@ -5,7 +5,7 @@
  * A line holds an event, then fields of a letter and a value, of which those
  * that are 0 are left out:
  *
- *   > NUMBER =TYPE tMS FIELDS  submitted, so many milliseconds after the first
+ *   > NUMBER =TYPE tMS FIELDS  submitted MS milliseconds after the first
  *   < NUMBER FIELDS            ended
  *   + NUMBER iINO              READDIR has given a reference to this inode
  *   @ hNUMBER                  fs_new_handle has given this number

@@ -11,9 +11,9 @@
 #include "base/msg.h"
 #include "tests/rig/test.h"
 
-#define MAX_VALUE 3800u
-#define OP_ITEMS 6
-#define INO 100u
+#define MAX_VALUE 3800u		/* bytes: four of these fill a leaf */
+#define OP_ITEMS 6		/* most items that one transaction changes */
+#define INO 100u		/* all items belong to one inode */
 
 enum op_kind { OP_CHANGE, OP_RANGE, OP_READ };
 
@@ -381,7 +381,8 @@ int world_do(struct world *w, const struct tree_bounds *bounds, world_fn fn,
 	return d.rc;
 }
 
-/* First copies are those whose header names their own sector first. */
+/* A first copy is a node whose header names the sector where it lies as its
+ * address; a mirror names another one. */
 void world_spoil(struct world *w, bool interior)
 {
 	struct node_header *h = aligned_alloc(4096, TRAX_NODE_BYTES);

@@ -16,9 +16,9 @@
 #include "tree/tree.h"
 #include "tree/tree_format.h"
 
-#define WORLD_ITEMS 8000
-#define WORLD_SECTORS 131072u
-#define WORLD_TRACK 2048u
+#define WORLD_ITEMS 8000	/* most items of a world */
+#define WORLD_SECTORS 131072u	/* 64 MiB */
+#define WORLD_TRACK 2048u	/* 1 MiB, as without a geometry */
 
 struct change {
 	unsigned item, before, after;

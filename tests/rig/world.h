@@ -17,7 +17,7 @@
 
 struct world {
 	struct sim *sim;
-	uint64_t events;	/* so far + 1: the next one's number */
+	uint64_t events;	/* number of the next event; the first is 1 */
 	bool record;
 	struct sim_moment **moment;	/* of event i at [i - 1] */
 	uint64_t moments, room;
