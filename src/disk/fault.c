@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
 #define TRIES 15u		/* repetitions: at once, after 50 ms, 100 ms ...
 				 * 3.2 s, and seven times after 4 s */
@@ -156,75 +155,4 @@ enum fault_step fault_next(enum fault_who who, enum fault_class class,
 		*pause_ns = step == FAULT_RETRY || step == FAULT_RELOCATE ?
 			pause_after(row, failures) : 0;
 	return step;
-}
-
-/* ---- For people ---- */
-
-const char *fault_who_name(enum fault_who who)
-{
-	static const char *const names[FAULT_WHOS] = {
-		[FAULT_CALLER] = "caller",
-		[FAULT_DATA] = "data",
-		[FAULT_DESTAGE] = "logged data",
-		[FAULT_LOG] = "log",
-		[FAULT_MIRROR] = "log mirror",
-		[FAULT_NODE] = "tree node",
-		[FAULT_ROOT] = "root",
-		[FAULT_SUPER] = "superblock",
-		[FAULT_COPY] = "copy",
-		[FAULT_READ_DATA] = "read of data",
-		[FAULT_READ_NODE] = "read of a node",
-		[FAULT_READ_ROOT] = "read of a root",
-		[FAULT_READ_SUPER] = "read of a superblock",
-		[FAULT_READ_LOG] = "read of the log",
-	};
-
-	return names[who];
-}
-
-const char *fault_class_name(enum fault_class class)
-{
-	static const char *const names[FAULT_CLASSES] = {
-		[FAULT_MEDIA] = "media",
-		[FAULT_TRANSPORT] = "transport",
-		[FAULT_FLUSH] = "flush",
-		[FAULT_MEMORY] = "no memory",
-	};
-
-	return names[class];
-}
-
-const char *fault_step_name(enum fault_step step)
-{
-	static const char *const names[FAULT_STEPS] = {
-		[FAULT_RETRY] = "retry",
-		[FAULT_RELOCATE] = "relocate",
-		[FAULT_GIVE_UP] = "give up",
-		[FAULT_FAIL_REQUEST] = "fail the request",
-		[FAULT_FAIL_FILE] = "fail the file",
-		[FAULT_FAIL_FS] = "read-only, log kept",
-	};
-
-	return names[step];
-}
-
-static void count_print(unsigned count, char *buf, size_t bytes)
-{
-	if (count == FAULT_FOREVER)
-		snprintf(buf, bytes, "always");
-	else
-		snprintf(buf, bytes, "%u", count);
-}
-
-int fault_print(enum fault_who who, enum fault_class class, char *buf,
-		size_t bytes)
-{
-	const struct fault_row *row = fault_row(who, class);
-	char retries[8], places[8];
-
-	count_print(row->retries, retries, sizeof(retries));
-	count_print(row->places, places, sizeof(places));
-	return snprintf(buf, bytes, "| %s | %s | %s | %s | %u ms | %s |",
-			fault_who_name(who), fault_class_name(class), retries,
-			places, row->pause_ms, fault_step_name(row->last));
 }

@@ -88,12 +88,4 @@ enum fault_class fault_class(enum disk_op op, int result);
 enum fault_step fault_next(enum fault_who who, enum fault_class class,
 			   unsigned failures, uint64_t *pause_ns);
 
-const char *fault_who_name(enum fault_who who);
-const char *fault_class_name(enum fault_class class);
-const char *fault_step_name(enum fault_step step);
-/* Prints a row, which exists, as it stands in doc/design/faults.md; returns its
- * length, as snprintf does. */
-int fault_print(enum fault_who who, enum fault_class class, char *buf,
-		size_t bytes);
-
 #endif
