@@ -181,14 +181,17 @@ static struct policy_site *walk_next(struct site_walk *walk)
 	return container_of(interval, struct policy_site, interval);
 }
 
-/* The cheapest by `whole` cost, or by the seek alone when that is false. */
-static void choose_shortest(const struct policy_view *view, bool whole,
-			    struct policy_choice *choice)
+/* Of the sites that cost no more than `most_ns` the one with the least whole
+ * cost or, where `whole` is false, with the shortest seek, if that is less than
+ * `best_ns`; otherwise the choice stays. */
+static void choose_least(const struct policy_view *view, bool whole,
+			 uint64_t most_ns, uint64_t best_ns,
+			 struct policy_choice *choice)
 {
 	const struct head_state *head_state = view->head_state;
-	struct policy_site *site;
-	uint64_t best_ns = UINT64_MAX, cost_ns, seek_ns;
+	uint64_t cost_ns, seek_ns;
 	unsigned looks = SITES_MAX;
+	struct policy_site *site;
 	struct site_walk walk;
 
 	walk_begin(&walk, view);
@@ -201,7 +204,8 @@ static void choose_shortest(const struct policy_view *view, bool whole,
 		if (!looks--)
 			break;
 		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
-		if ((whole ? cost_ns : seek_ns) >= best_ns)
+		if (cost_ns > most_ns ||
+		    (whole ? cost_ns : seek_ns) >= best_ns)
 			continue;
 		best_ns = whole ? cost_ns : seek_ns;
 		choice->site = site;
@@ -212,47 +216,29 @@ static void choose_shortest(const struct policy_view *view, bool whole,
 static void choose_sstf(const struct policy_view *view,
 			struct policy_choice *choice)
 {
-	choose_shortest(view, false, choice);
+	choose_least(view, false, UINT64_MAX, UINT64_MAX, choice);
 }
 
 static void choose_sptf(const struct policy_view *view,
 			struct policy_choice *choice)
 {
-	choose_shortest(view, true, choice);
+	choose_least(view, true, UINT64_MAX, UINT64_MAX, choice);
 }
 
+/* The shortest seek of those that cost little more than the cheapest. */
 static void choose_sptf_sw(const struct policy_view *view,
 			   struct policy_choice *choice)
 {
-	const struct head_state *head_state = view->head_state;
-	uint64_t least_ns, most_ns, best_ns, cost_ns, seek_ns;
-	unsigned looks = SITES_MAX;
-	struct policy_site *site;
-	struct site_walk walk;
+	uint64_t least_ns, seek_ns;
 
-	choose_shortest(view, true, choice);
+	choose_sptf(view, choice);
 	if (!choice->site)
 		return;
 	least_ns = choice->cost_ns;
-	most_ns = choice->cost_ns + choice->cost_ns * view->window_percent /
-				    100;
-	policy_cost_ns(head_state, choice->site, &best_ns);
-	walk_begin(&walk, view);
-	while ((site = walk_next(&walk))) {
-		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
-				    site->cylinder) >= best_ns)
-			break;
-		if (is_out(view, site->lbn, site->interval.due_ns))
-			continue;
-		if (!looks--)
-			break;
-		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
-		if (cost_ns > most_ns || seek_ns >= best_ns)
-			continue;
-		best_ns = seek_ns;
-		choice->site = site;
-		choice->cost_ns = cost_ns;
-	}
+	policy_cost_ns(view->head_state, choice->site, &seek_ns);
+	choose_least(view, false,
+		     least_ns + least_ns * view->window_percent / 100, seek_ns,
+		     choice);
 	choice->extra_ns = choice->cost_ns - least_ns;
 }
 
