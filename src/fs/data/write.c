@@ -40,18 +40,27 @@ static int kill_run(struct fs_txn *txn)
 	return 0;
 }
 
-static void kill_end(struct fs_txn *txn, int rc, uint64_t seq)
+/* A transaction before the write is over: *well is set, and the write goes on;
+ * or it ends. */
+static void before_end(struct fs_txn *txn, int rc, bool *well)
 {
 	struct io *io = txn->state;
 
-	(void)seq;
 	fs_txn_finish(txn, rc);
 	if (rc) {
 		io_end(io, rc);
 		return;
 	}
-	io->prepared = true;
+	*well = true;
 	io->step(io);
+}
+
+static void kill_end(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct io *io = txn->state;
+
+	(void)seq;
+	before_end(txn, rc, &io->prepared);
 }
 
 static const struct fs_txn_type kill_type = {
@@ -93,13 +102,7 @@ static void mapped_end(struct fs_txn *txn, int rc, uint64_t seq)
 	struct io *io = txn->state;
 
 	(void)seq;
-	fs_txn_finish(txn, rc);
-	if (rc) {
-		io_end(io, rc);
-		return;
-	}
-	io->mapped = true;
-	io->step(io);
+	before_end(txn, rc, &io->mapped);
 }
 
 static const struct fs_txn_type mapped_type = {
