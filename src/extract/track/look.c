@@ -408,12 +408,9 @@ int look_inside(struct walk *w, struct look_landing *l)
 	else if (l->at >= INSIDE_LEAST)
 		err = look_at(w, pick_before(w, l->at), l);
 	if (!err && l->ok && l->at >= (fresh ? FRESH_LEAST : INSIDE_LEAST) &&
-	    (fresh || mixed)) {
+	    (fresh || mixed))
 		err = look_at(w, look_pick(w, LOOK_LOW, l->at / 8 + 1,
 					   l->at - 2), l);
-		/* That was luck. */
-		w->inside = !l->ok;
-	}
 	if (!err && l->ok && mixed)
 		err = look_at_middles(w, l->at, l);
 	if (!err && l->ok && mixed)

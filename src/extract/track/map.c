@@ -178,7 +178,6 @@ static bool is_dense(struct map *m)
 		m->largest = m->walk.plan.now.size;
 	if (m->largest && m->reader.units / m->largest < DENSE_TRACKS)
 		m->dense = true;
-	m->loose |= m->largest && !m->dense;
 	return m->dense;
 }
 
@@ -557,11 +556,6 @@ static int walk_all(struct map *m, uint64_t first, uint64_t end)
 		err = again > AGAIN ? close_hole(m, at) :
 				      extract_some(m, at, end);
 		at = next_hole(m, first);
-		m->dense |= m->walk.lies;
-		if (!err && is_dense(m) && m->loose) {
-			m->loose = false;
-			err = prove_known(m, 0, m->reader.units);
-		}
 		if (out_of_time(m))
 			break;
 	}
@@ -650,17 +644,15 @@ int map_quick(struct map *map, uint64_t most_ns)
 {
 	uint64_t now_ns = env_now_ns(map->reader.prober->env);
 	uint64_t end_ns = now_ns + most_ns, at, track;
-	bool dense, loose;
+	bool dense;
 	int err;
 
 	map->deadline_ns = now_ns + most_ns / QUICK_SHARE;
 	err = extract(map, 0, map->reader.units);
 	map->deadline_ns = end_ns;
 	dense = map->dense;
-	loose = map->loose;
 	/* Of the places all tracks are looked at. */
 	map->dense = true;
-	map->loose = false;
 	for (uint64_t i = 1; !err && i < QUICK_PLACES; i++) {
 		if (env_now_ns(map->reader.prober->env) > end_ns)
 			break;
@@ -670,7 +662,6 @@ int map_quick(struct map *map, uint64_t most_ns)
 		err = extract(map, at, at + QUICK_TRACKS * track);
 	}
 	map->dense = dense;
-	map->loose = loose;
 	map->deadline_ns = 0;
 	return err;
 }

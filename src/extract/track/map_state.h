@@ -16,8 +16,7 @@ struct map {
 	struct walk walk;
 	struct walk mender;	/* goes over what was wrong again */
 	struct prove prove;
-	bool dense;		/* all tracks are looked at, */
-	bool loose;		/* but not those that are known already */
+	bool dense;		/* all tracks are looked at */
 	uint32_t largest;	/* units of a track */
 	uint32_t chunk;		/* tracks before they are looked at */
 	uint64_t doubt;		/* what is walked before this was measured */

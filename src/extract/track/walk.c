@@ -241,7 +241,7 @@ int walk_step(struct walk *walk)
 	uint32_t guess;
 	int err;
 
-	walk->leapt = walk->inside = false;
+	walk->leapt = false;
 	walk->measured = walk->plan.first;
 	reader_set_purpose(walk->reader, READER_LEAP);
 	if (!walk->plan.trusted && !plan_is_long(&walk->plan))

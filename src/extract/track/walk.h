@@ -24,8 +24,6 @@ struct walk {
 	unsigned leap, leap_max; /* tracks */
 	bool leapt;		/* the last step was one that was right */
 	uint64_t measured;	/* where it began to measure, if it was not */
-	bool inside;		/* it was one that only seemed right */
-	uint64_t lies;		/* such, when a track was other than foretold */
 	struct rounds rounds;
 	double last_start;	/* angle of the last track passed, */
 	double last_end;	/* and where its last unit has passed */

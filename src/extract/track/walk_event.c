@@ -293,7 +293,6 @@ int walk_event(struct walk *w)
 		return another_size(w);
 	if (err)
 		return err;
-	w->lies += w->inside && t.size != a->size;
 	go_on = phase_wrap(t.next - t.start - now->step);
 	if (fabs(phase_wrap(t.next - a[1].start)) > near && !a->run &&
 	    fabs(go_on) <= near) {
