@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,36 +43,76 @@ static const char *name_of(const struct scan_copy *copy, const char *path)
 	return path;
 }
 
-static int make_parents(struct scan_copy *copy, const char *name)
+/* A directory in another one, or a negative errno: no link is followed.  With
+ * `make` it is made if it is not there. */
+static int dir_enter(int in, const char *name, bool make)
 {
-	const char *slash = name;
-	char part[PATH_MAX];
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(in, name, flags);
 
-	while ((slash = strchr(slash, '/'))) {
-		if ((size_t)(slash - name) >= sizeof(part))
-			return -ENAMETOOLONG;
-		memcpy(part, name, (size_t)(slash - name));
-		part[slash - name] = 0;
-		if (mkdirat(copy->dir, part, DIR_MODE) && errno != EEXIST)
+	if (fd < 0 && errno == ENOENT && make) {
+		if (mkdirat(in, name, DIR_MODE) && errno != EEXIST)
 			return -errno;
-		slash++;
+		fd = openat(in, name, flags);
 	}
-	return 0;
+	return fd < 0 ? -errno : fd;
+}
+
+/* The directory that a name is in, and its last part.  Somebody else may write
+ * below the target and put links there, so each part is opened by itself. */
+static int parent_open(const struct scan_copy *copy, const char *name,
+		       bool make, const char **last)
+{
+	int dir = fcntl(copy->dir, F_DUPFD_CLOEXEC, 0), in;
+	char part[NAME_MAX + 1];
+	const char *slash;
+	size_t n;
+
+	if (dir < 0)
+		return -errno;
+	while (dir >= 0 && (slash = strchr(name, '/'))) {
+		n = (size_t)(slash - name);
+		in = dir;
+		if (n < sizeof(part)) {
+			memcpy(part, name, n);
+			part[n] = 0;
+			dir = dir_enter(in, part, make);
+		} else {
+			dir = -ENAMETOOLONG;
+		}
+		close(in);
+		name = slash + 1;
+	}
+	*last = name;
+	return dir;
 }
 
 /* The file, made if it is not there; or a negative errno. */
 static int file_open(struct scan_copy *copy, const char *name)
 {
 	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(copy->dir, name, flags, S_IRUSR | S_IWUSR), rc;
+	const char *last;
+	int dir = parent_open(copy, name, true, &last), fd;
 
-	if (fd < 0 && errno == ENOENT) {
-		rc = make_parents(copy, name);
-		if (rc)
-			return rc;
-		fd = openat(copy->dir, name, flags, S_IRUSR | S_IWUSR);
-	}
-	return fd < 0 ? -errno : fd;
+	if (dir < 0)
+		return dir;
+	fd = openat(dir, last, flags, S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		fd = -errno;
+	close(dir);
+	return fd;
+}
+
+static int file_delete(struct scan_copy *copy, const char *name)
+{
+	const char *last;
+	int dir = parent_open(copy, name, false, &last), rc;
+
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	rc = unlinkat(dir, last, 0) && errno != ENOENT ? -errno : 0;
+	close(dir);
+	return rc;
 }
 
 /* What was there of an earlier copy goes with the first record. */
@@ -81,7 +122,7 @@ static int file_begin(struct scan_copy *copy, const struct trax_record *r,
 	if (*r->user)
 		return 0;
 	*r->user = copy;
-	return unlinkat(copy->dir, name, 0) && errno != ENOENT ? -errno : 0;
+	return file_delete(copy, name);
 }
 
 static int write_all(int fd, const char *bytes, uint64_t n, uint64_t offset)
@@ -140,7 +181,6 @@ int scan_copy_take(struct scan_copy *copy, const struct trax_record *r)
 		return 0;
 	default:
 		*r->user = NULL;
-		return unlinkat(copy->dir, name, 0) && errno != ENOENT ?
-			       -errno : 0;
+		return file_delete(copy, name);
 	}
 }

@@ -131,6 +131,26 @@ scan --copy "$work/copy" || fail "a copy"
 diff -r "$mnt/tree" "$work/copy" || fail "what was copied"
 [ "$(cd "$mnt/tree" && stat -c "%n %a %u %Y %s" *)" = \
   "$(cd "$work/copy" && stat -c "%n %a %u %Y %s" *)" ] || fail "times and modes"
+# Nothing is written or deleted through links that somebody put there.
+mkdir "$mnt/tree/below" "$mnt/tree/below/deep" "$work/away" "$work/away/deep"
+echo new >"$mnt/tree/below/one"
+echo new >"$mnt/tree/below/deep/two"
+echo old >"$work/away/one"
+echo old >"$work/away/deep/two"
+for link in below below/deep; do
+	rm -rf "$work/copy"
+	mkdir -p "$work/copy/$(dirname "$link")"
+	[ "$link" = below ] && away=$work/away || away=$work/away/deep
+	ln -s "$away" "$work/copy/$link"
+	scan --copy "$work/copy" 2>/dev/null && fail "a copy through a link"
+	[ "$(cat "$work/away/one" "$work/away/deep/two" | sort -u)" = old ] ||
+		fail "written through a link, $link"
+done
+ln -s "$work/copy" "$work/named"
+rm -rf "$work/copy" && mkdir "$work/copy"
+scan --copy "$work/named" || fail "a copy to a link that was named"
+diff -r "$mnt/tree" "$work/copy" || fail "what was copied to it"
+rm -r "$mnt/tree/below"
 [ "$(scan --grep 'one byte less')" = "$mnt/tree/inline" ] || fail "grep"
 scan --sample 30 >"$work/sample" || fail "sample"
 [ "$(stat -c %s "$work/sample")" -gt 5000000 ] || fail "a small sample"
