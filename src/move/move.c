@@ -28,9 +28,9 @@
 #define LEAST_SHARE 64u
 #define LEAST_SECTORS (2u * MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
 /* Room that a track must have to be emptied: less costs more than it gains. */
-#define LEAST_FREE_PERCENT 20u
+#define LEAST_FREE_PERCENT 10u
 /* A group is left alone with so much of its free room in whole tracks. */
-#define WHOLE_PERCENT 50u
+#define WHOLE_PERCENT 80u
 /* The youngest data that is moved: the kernel keeps dirty data for 30 s, and
  * what lives so long is not likely to die within the next moments. */
 #define LEAST_AGE_SECONDS 60
@@ -62,6 +62,7 @@ int moves_open(struct fs *fs, struct moves **out)
 		abandon_free(moves);
 		return -ENOMEM;
 	}
+	moves->walk.begun_ns = env_now_ns(fs->env);
 	notice_begin(moves);
 	*out = moves;
 	return 0;

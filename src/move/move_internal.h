@@ -239,6 +239,9 @@ struct walking {
 	unsigned files;		/* found since files were last offered */
 	bool full;		/* no more are, before these are done */
 	uint64_t written;	/* by users in all, when the pass began */
+	uint64_t begun_ns;	/* the pass, or the mount */
+	uint32_t reads;		/* expected of what lies together, see
+				 * reads_expected */
 };
 
 /* Is there anything to look for? */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/units.h"
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
 
@@ -20,9 +21,10 @@
 /* Files offered at a time: a batch ends with the last of them. */
 #define WALK_FILES 1024u
 #define WALK_ROOM 6u		/* leaves that a file may need */
-/* Of a file that nobody was seen to read: backups and searches read all files,
- * twice a week together. */
+/* Of a file that nobody was seen to read, in a month: backups and searches read
+ * all files, twice a week together. */
 #define WALK_READS 8u
+#define MONTH_NS (UINT64_C(30) * 86400 * NS_PER_SECOND)
 
 static uint64_t written(const struct moves *moves)
 {
@@ -43,6 +45,23 @@ bool walk_is_due(const struct moves *moves)
 	used = count.total - count.free;
 	return written(moves) - walk->written >=
 	       (used < count.free ? used : count.free) / WRITTEN_SHARE;
+}
+
+/* What lies together is read until users have written as much again as is
+ * stored, a month at most: that follows from what they have written since the
+ * last pass. */
+static uint32_t reads_expected(const struct moves *moves, uint64_t now_ns)
+{
+	double passed_ns = (double)(now_ns - moves->walk.begun_ns);
+	double since = (double)(written(moves) - moves->walk.written);
+	struct space_counts count;
+	double share;
+
+	space_count(tree_space(moves->fs->tree), &count);
+	share = since > 0 ? (double)(count.total - count.free) / since *
+			    passed_ns / (double)MONTH_NS : 1;
+	share = share < 1 ? share : 1;
+	return share * WALK_READS < 1 ? 1 : (uint32_t)(share * WALK_READS);
 }
 
 /* The next file with data outside of its leaf; -ENOENT: there is none.  -EBUSY:
@@ -83,7 +102,7 @@ static int walk_run(struct fs_txn *txn)
 		rc = file_next(txn, &walk->ino);
 		if (rc)
 			return rc == -EBUSY ? 0 : rc;
-		walk->full = order_want(moves, walk->ino, WALK_READS) ||
+		walk->full = order_want(moves, walk->ino, walk->reads) ||
 			     ++walk->files == WALK_FILES;
 		walk->ino++;
 	}
@@ -116,9 +135,12 @@ static const struct fs_txn_type walk_type = {
 
 void walk_pick(struct moves *moves)
 {
+	uint64_t now_ns = env_now_ns(moves->fs->env);
 	struct walking *walk = &moves->walk;
 
 	if (!walk->active) {
+		walk->reads = reads_expected(moves, now_ns);
+		walk->begun_ns = now_ns;
 		walk->ino = TRAX_ROOT_INO;
 		walk->written = written(moves);
 	}
