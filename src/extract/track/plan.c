@@ -268,6 +268,15 @@ bool plan_is_long(const struct plan *plan)
 	return is_long(&plan->now);
 }
 
+void plan_resize(struct plan *plan, uint32_t size)
+{
+	struct run *now = &plan->now;
+
+	now->lacks += now->count * (size - now->size);
+	now->span *= (double)size / now->size;
+	now->size = size;
+}
+
 bool plan_is_over(const struct plan *plan)
 {
 	return plan->expected && !plan->trusted &&

@@ -106,6 +106,9 @@ void plan_undo(struct plan *plan, uint32_t less);
 /* Were some of the last runs long?  Then tracks of about a size are of one. */
 bool plan_is_long(const struct plan *plan);
 
+/* The tracks of the present run so far had slips: others have that size. */
+void plan_resize(struct plan *plan, uint32_t size);
+
 /* Should the present run have ended here, before what is not known? */
 bool plan_is_over(const struct plan *plan);
 

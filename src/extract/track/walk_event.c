@@ -15,6 +15,8 @@
  * as much. */
 #define SLIPPED_LEAST 0.97
 #define FEW_SLIPPED 2u
+/* Units that slips take from one of the first tracks of a run. */
+#define ABOUT_UNITS 3u
 /* No completion is later than that, but for one in thousands. */
 #define LATE_MOST_NS 4e6
 /* How near the angle of what comes next is to that behind missing tracks: the
@@ -66,6 +68,26 @@ static bool in_row(const struct walk *w)
 static bool is_slipped(const struct ahead *a, uint32_t size)
 {
 	return size < a->whole && size >= SLIPPED_LEAST * a->whole;
+}
+
+/* Does a new run go on with tracks of about its size, some of which slipped? */
+static bool is_about(const struct walk *w, uint32_t size)
+{
+	uint32_t is = w->plan.now.size;
+
+	return w->plan.now.count <= FEW_SLIPPED && plan_is_long(&w->plan) &&
+	       (is > size ? is - size : size - is) <= ABOUT_UNITS;
+}
+
+/* Is a track larger than those of the present run because that was none: tracks
+ * with slips in a longer one? */
+static bool goes_back(const struct walk *w, const struct track *t)
+{
+	const struct plan *p = &w->plan;
+
+	return p->n && p->past[p->n - 1].size == t->size &&
+	       p->now.count <= FEW_SLIPPED &&
+	       p->now.size >= SLIPPED_LEAST * t->size;
 }
 
 /* Is a unit where it should be? */
@@ -121,6 +143,7 @@ static int odd(struct walk *w, struct track *t, double next)
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	bool again = w->odd_at == t->first && w->odd_size == t->size;
 	uint32_t before = w->odd_at == t->first ? w->odd_size : 0;
+	bool about;
 	int err;
 
 	w->odd_times = again ? w->odd_times + 1 : 0;
@@ -129,12 +152,19 @@ static int odd(struct walk *w, struct track *t, double next)
 				 FEW_SLIPPED : 1);
 	w->odd_at = t->first + t->size;
 	w->odd_size = t->size;
+	about = !w->plan.trusted && is_about(w, t->size);
+	if (about && t->size > a->whole) {
+		plan_resize(&w->plan, t->size);
+		plan_ahead(&w->plan, w->ahead, 2);
+	}
 	if (again || t->size > a->whole ||
 	    (now->count < 3 && !w->plan.trusted))
 		rounds_event(&w->rounds);
 	if (again)
 		return begin_before(w, t);
-	if (now->count < 3 && !w->plan.trusted)
+	if (now->count < 3 && !w->plan.trusted && !about)
+		return walk_run_begin(w, t, t->start - w->last_start);
+	if (t->size > a->whole && goes_back(w, t))
 		return walk_run_begin(w, t, t->start - w->last_start);
 	if (t->size > a->whole)
 		return too_long(w, before);
