@@ -305,7 +305,7 @@ static int look_at(struct walk *w, unsigned at, struct look_landing *l)
 /* Runs of nearly the same size, of which one ended elsewhere than foretold, and
  * a slip add up to what was foretold: before, or from there on.  So the tracks
  * on both sides of a change are looked at, and the change: 137 and 141 are
- * twice 139. */
+ * twice 139.  One at the frontier was looked at, but not what comes behind. */
 static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 {
 	int err = 0;
@@ -313,16 +313,17 @@ static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 	/* What has come again, and again, ends where it did. */
 	if (w->plan.trusted && w->calm > CALM * plan_round(&w->plan))
 		return 0;
-	for (unsigned k = 1; k <= to && l->ok && !err; k++) {
-		double was = w->ahead[k - 1].whole, is = w->ahead[k].whole;
+	for (unsigned k = 0; k <= to && l->ok && !err; k++) {
+		double was = k ? w->ahead[k - 1].whole : w->plan.now.size;
+		double is = w->ahead[k].whole;
 
-		if (w->ahead[k].run == w->ahead[k - 1].run ||
-		    w->ahead[k].whole == w->ahead[k - 1].whole ||
+		if (w->ahead[k].run == (k ? w->ahead[k - 1].run : 0) ||
+		    w->ahead[k].whole == (uint32_t)was ||
 		    fabs(is - was) > NEAR_SIZE * was)
 			continue;
 		if (k > 1)
 			err = look_at(w, k - 1, l);
-		if (!err && l->ok && k < to)
+		if (!err && l->ok && k && k < to)
 			err = look_at(w, k, l);
 		if (!err && l->ok && k + 1 < to)
 			err = look_at(w, k + 1, l);
@@ -413,7 +414,5 @@ int look_inside(struct walk *w, struct look_landing *l)
 					   l->at - 2), l);
 	if (!err && l->ok && mixed)
 		err = look_at_middles(w, l->at, l);
-	if (!err && l->ok && mixed)
-		err = look_at_changes(w, l->at, l);
-	return err;
+	return err || !l->ok ? err : look_at_changes(w, l->at, l);
 }
