@@ -111,7 +111,8 @@ json_t *read_json(const char *path, const char *name)
 
 	if (!text)
 		return NULL;
-	json = json_loads(text, 0, NULL);
+	/* What does not work in this mount is null. */
+	json = json_loads(text, JSON_DECODE_ANY, NULL);
 	free(text);
 	if (!json)
 		errno = EPROTO;

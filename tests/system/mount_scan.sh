@@ -62,6 +62,10 @@ sums_agree() {
 
 make_image 256M
 "$tools/mkfs.traxfs" "$image" >/dev/null || fail "mkfs"
+"$tools/traxfs" -o moves=0 "$image" "$mnt" || fail "mount without moves"
+"$tools/traxctl" order status "$mnt" | grep -q '^nothing is moved' ||
+	fail "order where nothing moves"
+umount "$mnt" && wait_for_server
 "$tools/traxfs" "$image" "$mnt" || fail "mount"
 mkdir "$mnt/tree"
 cp "$top_srcdir"/src/fs/*/*.c "$top_srcdir"/doc/*.md "$mnt/tree" ||
