@@ -164,6 +164,10 @@ void head_begin(struct head *head, struct head_access *access);
 void head_end(struct head *head, struct head_access *access,
 	      uint64_t complete_ns, int result);
 
+/* It will never complete, as the disk is gone: it is the caller's again, and
+ * nothing is learned from it. */
+void head_drop(struct head *head, const struct head_access *access);
+
 /* A flush has ended: the drive's cache holds no writes. */
 void head_flushed(struct head *head);
 

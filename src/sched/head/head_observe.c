@@ -661,6 +661,14 @@ void head_end(struct head *head, struct head_access *access,
 		head_try_again(head);
 }
 
+void head_drop(struct head *head, const struct head_access *access)
+{
+	head_chain_remove(head, access);
+	chain_doubt(head);
+	/* Nobody knows how far the drive came with it. */
+	head->unsure = true;
+}
+
 void head_hear(struct head *head, const struct head_heard *heard, size_t n)
 {
 	struct head_access access;

@@ -85,6 +85,18 @@ void access_submit(struct access *access)
 	disk_submit(queue->disk, disk);
 }
 
+void access_drop_given(struct queue *queue)
+{
+	const struct access *access;
+	struct list *pos;
+
+	list_for_each(pos, &queue->given) {
+		access = list_entry(pos, struct access, link);
+		if (access->followed)
+			head_drop(queue->head, &access->at_head);
+	}
+}
+
 /* ---- neighbours ---- */
 
 static bool fits_together(const struct queue_request *a,

@@ -484,6 +484,7 @@ int queue_open(struct env *env, struct disk *disk,
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return -ENOMEM;
+	list_init(&queue->given);
 	queue->accesses = calloc(depth + ACCESSES_MORE,
 				 sizeof(*queue->accesses));
 	queue->reference = reference_new(disk);
@@ -510,7 +511,6 @@ int queue_open(struct env *env, struct disk *disk,
 	list_init(&queue->flushes);
 	list_init(&queue->finished);
 	list_init(&queue->free_accesses);
-	list_init(&queue->given);
 	for (i = 0; i < depth + ACCESSES_MORE; i++) {
 		queue->accesses[i].queue = queue;
 		list_init(&queue->accesses[i].requests);
@@ -525,6 +525,7 @@ void queue_close(struct queue *queue)
 	if (!queue)
 		return;
 	assert(queue->gone || queue_idle(queue));
+	access_drop_given(queue);
 	if (queue->filler && queue->filler->close)
 		queue->filler->close(queue->filler_arg);
 	if (queue->reference)

@@ -167,6 +167,9 @@ bool access_gives_way(const struct queue *queue,
  * joined. */
 bool access_join(struct access *access, struct queue_request *req);
 void access_submit(struct access *access);
+/* Takes what was under way when the disk went away from the head, which may
+ * outlive the queue. */
+void access_drop_given(struct queue *queue);
 
 /* ---- select.c ---- */
 

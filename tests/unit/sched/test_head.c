@@ -18,6 +18,9 @@
 
 typedef void (*doubt_fn)(struct spec *is, struct spec *model, void *arg);
 
+/* Reads that are under way when the power goes. */
+#define CUT_READS 3u
+
 static struct rig rig;
 
 static const char *drive_path(const char *name)
@@ -987,6 +990,56 @@ START_TEST(chance_lateness_is_no_remap)
 }
 END_TEST
 
+/* ---- power cuts ---- */
+
+static void reopen_queue(void)
+{
+	const struct queue_options options = { .depth = CUT_READS };
+
+	ck_assert_int_eq(queue_open(sim_env(rig.sim), sim_disk(rig.sim),
+				    &options, &rig.queue), 0);
+	queue_set_head(rig.queue, rig.head);
+}
+
+/* The head outlives the queue that used the disk when it went away, and is as
+ * good for the next one. */
+START_TEST(a_head_outlives_the_queue_of_a_power_cut)
+{
+	static uint8_t buf[CUT_READS][4096] __attribute__((aligned(4096)));
+	struct queue_request reqs[CUT_READS] = { 0 };
+	struct iovec iov[CUT_READS];
+
+	open_rig(&(struct rig_options){ 0 }, "modern");
+	run(1, 8, 67, 300);
+	queue_close(rig.queue);
+	reopen_queue();
+	for (unsigned i = 0; i < CUT_READS; i++) {
+		iov[i] = (struct iovec){ buf[i], sizeof(buf[i]) };
+		reqs[i].disk.op = DISK_READ;
+		reqs[i].disk.sector = UINT64_C(1000000) * (i + 1);
+		reqs[i].disk.sectors = 8;
+		reqs[i].disk.iov = &iov[i];
+		reqs[i].disk.iov_n = 1;
+		reqs[i].class = QUEUE_READ;
+		queue_submit(rig.queue, &reqs[i]);
+	}
+	queue_poll(rig.queue, 0);
+	ck_assert_uint_ne(head_begun_ns(rig.head), 0);
+	ck_assert_int_eq(sim_power_cut(rig.sim, SIM_CUT_KEEP, 1), 0);
+	ck_assert_int_lt(queue_poll(rig.queue, 0), 0);
+	queue_close(rig.queue);
+	ck_assert_uint_eq(head_begun_ns(rig.head), 0);
+	ck_assert_uint_eq(head_busy_until_ns(rig.head), 0);
+	sim_restart(rig.sim);
+	reopen_queue();
+	run(1, 8, 67, 300);
+	ck_assert(stats().read.on && stats().write.on);
+	ck_assert_uint_eq(stats().read.wrong, 0);
+	ck_assert(phase_error() < 0.002);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	const struct {
@@ -1017,6 +1070,7 @@ int main(void)
 		{ "mount", a_mount_opens_its_head_from_its_profile, 1 },
 		{ "drives_unseen", test_drives_unseen, 6 },
 		{ "certificates", chance_lateness_is_no_remap, 1 },
+		{ "power_cut", a_head_outlives_the_queue_of_a_power_cut, 1 },
 		{ "speed_changes", test_speed_changes,
 		  TRAFFICS * CHANGES },
 	};
