@@ -211,13 +211,18 @@ static void memo_put(struct reader *r, uint64_t unit, double turn)
 	r->memo_next = (r->memo_next + 1) % READER_MEMO;
 }
 
+uint64_t reader_prefix_most(const struct reader *reader)
+{
+	uint64_t most = PREFIX_MAX / reader->unit_sectors;
+
+	return most ? most : 2;
+}
+
 /* From where a unit has to be read so that no cache answers. */
 static uint64_t begin_of(const struct reader *r, uint64_t unit)
 {
-	uint64_t most = r->whole ? PREFIX_MAX / r->unit_sectors : 0;
+	uint64_t most = r->whole ? reader_prefix_most(r) : 0;
 
-	if (!most && r->whole)
-		most = 2;
 	if (!recent_has(&r->recent, unit))
 		return unit;
 	for (uint64_t k = 1; k <= most && k <= unit; k++) {
@@ -311,7 +316,9 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 			continue;
 		}
 		if (a->complete_ns - a->submit_ns >= least_ns) {
-			*turn = phase_at(&r->phase, a->complete_ns);
+			*turn = phase_part(phase_at(&r->phase,
+						    a->complete_ns) -
+					   (double)(unit - first) * r->late);
 			if (errors)
 				*errors = 0;
 			return 0;

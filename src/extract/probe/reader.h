@@ -52,7 +52,9 @@ struct reader {
 	double around;		/* units of a turn, about; 0: not known */
 	bool learned;		/* what a cache does is known; */
 	bool whole;		/* reads of which it has a part are not begun
-				 * from it */
+				 * from it; */
+	double late;		/* how much later one ends for each unit before
+				 * the last, as data go over the interface */
 	bool any_order;		/* it begins with what comes by first */
 	uint64_t last;		/* unit read last */
 	uint64_t last_ns;	/* when that completed */
@@ -88,6 +90,9 @@ enum reader_purpose reader_set_purpose(struct reader *reader,
 /* From now on so many reads make an angle, rather the early ones of them: noise
  * and tolerance follow. */
 void reader_sharpen(struct reader *reader, unsigned repeat);
+
+/* Units that may be read before one that is wanted, at most. */
+uint64_t reader_prefix_most(const struct reader *reader);
 
 /* A read of some units just as it is asked for. */
 int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
