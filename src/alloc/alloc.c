@@ -331,42 +331,44 @@ static void stream_moved(struct alloc *alloc, uint64_t from, uint64_t to)
 
 /* ---- Up to a track ---- */
 
-static struct open_track *open_find(struct alloc *alloc, uint64_t dir)
+static struct open_dir *open_find(struct alloc *alloc, uint64_t dir)
 {
 	unsigned i;
 
-	for (i = 0; dir && i < OPEN_TRACKS; i++)
+	for (i = 0; dir && i < OPEN_DIRS; i++)
 		if (alloc->open[i].dir == dir)
 			return &alloc->open[i];
 	return NULL;
 }
 
-static void open_set(struct alloc *alloc, uint64_t dir, struct span span)
+/* A directory opens a track, and gives up the one it has had longest. */
+static void open_add(struct alloc *alloc, uint64_t dir, struct span part)
 {
-	struct open_track *open = open_find(alloc, dir);
+	struct open_dir *open = open_find(alloc, dir);
 	unsigned i;
 
 	if (!dir)
 		return;
 	if (!open) {
 		open = &alloc->open[0];
-		for (i = 1; i < OPEN_TRACKS; i++)
+		for (i = 1; i < OPEN_DIRS; i++)
 			if (alloc->open[i].used < open->used)
 				open = &alloc->open[i];
+		*open = (struct open_dir){ .dir = dir };
 	}
-	open->dir = dir;
-	open->span = span;
+	for (i = 1; i < OPEN_PARTS; i++)
+		open->part[i - 1] = open->part[i];
+	open->part[OPEN_PARTS - 1] = part;
 	open->used = ++alloc->clock;
+	alloc->opened = part.first;
 }
 
 void alloc_forget_dir(struct alloc *alloc, uint64_t dir)
 {
-	struct open_track *open = open_find(alloc, dir);
+	struct open_dir *open = open_find(alloc, dir);
 
-	if (open) {
-		open->dir = 0;
-		open->used = 0;
-	}
+	if (open)
+		*open = (struct open_dir){ .dir = 0 };
 }
 
 /* First free n sectors inside a span. */
@@ -382,6 +384,18 @@ static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
 		if (span_has(*run, n))
 			return true;
 	}
+	return false;
+}
+
+/* First free n sectors on the open tracks of a directory. */
+static bool open_room(const struct alloc *alloc, const struct open_dir *open,
+		      uint64_t n, struct span *run)
+{
+	unsigned i;
+
+	for (i = 0; i < OPEN_PARTS; i++)
+		if (span_find(alloc, open->part[i], n, run))
+			return true;
 	return false;
 }
 
@@ -501,10 +515,32 @@ int part_search(struct taking *taking, uint64_t goal, uint64_t n,
 	return -ENOSPC;
 }
 
+/*
+ * The rest of the track that a directory has opened last, if that is in the
+ * goal's group and has room for the whole batch, or if the batch fills more
+ * than a track anyway.  So directories that are written one after the other lie
+ * one behind the other, and the last track of each is filled.
+ */
+static bool last_room(const struct taking *taking, uint64_t n,
+		      struct span *run)
+{
+	const struct alloc *alloc = taking->alloc;
+	const struct alloc_want *want = taking->want;
+	uint64_t track = alloc_track_sectors(alloc, want->goal);
+	uint64_t least = want->batch > track ? track / ROOMY_SHARE :
+					       want->batch;
+
+	return want->dir && alloc->opened &&
+	       group_of(alloc, alloc->opened) == group_of(alloc, want->goal) &&
+	       span_find(alloc, track_span(alloc, alloc->opened),
+			 least > n ? least : n, run) &&
+	       !stream_is_at(alloc, run->first);
+}
+
 int take_small(struct taking *taking, uint64_t after, uint64_t n)
 {
 	struct alloc *alloc = taking->alloc;
-	struct open_track *open;
+	struct open_dir *open;
 	struct span run;
 	int rc;
 
@@ -515,20 +551,21 @@ int take_small(struct taking *taking, uint64_t after, uint64_t n)
 			return taking_add(taking, after, n);
 	}
 	open = open_find(alloc, taking->want->dir);
-	if (open && span_find(alloc, open->span, n, &run)) {
+	if (open && open_room(alloc, open, n, &run)) {
 		open->used = ++alloc->clock;
 		rc = taking_add(taking, run.first, n);
 		if (!rc)
 			taking->pieces[taking->n - 1].follows = true;
 		return rc;
 	}
-	rc = part_search(taking, taking->want->goal, n, roomy_of(taking, n),
+	rc = last_room(taking, n, &run) ? 0 :
+	     part_search(taking, taking->want->goal, n, roomy_of(taking, n),
 			 false, &run);
 	if (rc)
 		return rc;
 	rc = taking_add(taking, run.first, n);
 	if (!rc && taking->want->dir)
-		open_set(alloc, taking->want->dir, run);
+		open_add(alloc, taking->want->dir, run);
 	return rc;
 }
 

@@ -73,8 +73,9 @@ struct alloc_want {
  * Finds and takes room.  Preferences, in order:
  *  1. right behind `after` on the same track or, for whole tracks, the next
  *     tracks in order;
- *  2. up to a track: inside one track: the directory's open track, then
- *     partly used tracks of the goal's group, then a free track there;
+ *  2. up to a track: inside one track: the directory's open tracks, then
+ *     where the last directory has ended, then partly used tracks of the goal's
+ *     group, then a free track there;
  *  3. more than a track: free whole tracks in order from the goal on, longest
  *     runs near it first; then the tail inside one track;
  *  4. the same in the next group with room, from the outer edge;

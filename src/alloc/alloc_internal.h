@@ -11,7 +11,7 @@
 
 #include "alloc/alloc.h"
 
-#define OPEN_TRACKS 256u
+#define OPEN_DIRS 256u
 #define STREAMS 64u
 /* Number of free runs looked at in one group before the best so far is
  * taken. */
@@ -21,9 +21,15 @@ struct span {
 	uint64_t first, end;
 };
 
-struct open_track {
+/* Number of tracks that a directory has open.  What a file that does not fit
+ * leaves of one is for smaller files that come later.  With three, files of a
+ * directory of which a few are new lie too far apart. */
+#define OPEN_PARTS 2u
+
+struct open_dir {
 	uint64_t dir;		/* inode number; 0: this entry is unused */
-	struct span span;	/* the free part of the open track */
+	struct span part[OPEN_PARTS];	/* the free parts of its open tracks,
+				 * the one opened first first; empty: none */
 	uint64_t used;		/* value of the clock when it was last used */
 };
 
@@ -31,7 +37,8 @@ struct alloc {
 	struct space *space;
 	const struct geom *geom;
 	uint32_t unit;		/* the drive's physical block, in sectors */
-	struct open_track open[OPEN_TRACKS];
+	struct open_dir open[OPEN_DIRS];
+	uint64_t opened;	/* where a directory has opened a track last */
 	uint64_t streams[STREAMS]; /* the sectors at which growing files go on;
 				    * 0: unused */
 	unsigned stream_next;
@@ -134,8 +141,9 @@ bool stream_is_at(const struct alloc *alloc, uint64_t sector);
 /*
  * n sectors inside one track:
  *  1. right behind what the file has, on the same track;
- *  2. the directory's open track;
- *  3. as part_search has it; that track becomes the open one.
+ *  2. the directory's open tracks;
+ *  3. where the last directory has ended;
+ *  4. as part_search has it.  The track of 3 or 4 becomes an open one.
  */
 int take_small(struct taking *taking, uint64_t after, uint64_t n);
 

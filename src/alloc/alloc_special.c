@@ -93,17 +93,19 @@ int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
 {
 	struct span part = free_part(alloc, to);
 	int rc = space_take(alloc->space, to, piece->n);
+	struct span *open;
 	unsigned i;
 
 	if (rc)
 		return rc;
 	space_give_back(alloc->space, piece->sector, piece->n);
 	part.first = to;
-	for (i = 0; i < OPEN_TRACKS; i++)
-		if (alloc->open[i].dir &&
-		    alloc->open[i].span.first < piece->sector + piece->n &&
-		    alloc->open[i].span.end > piece->sector)
-			alloc->open[i].span = part;
+	for (i = 0; i < OPEN_DIRS * OPEN_PARTS; i++) {
+		open = &alloc->open[i / OPEN_PARTS].part[i % OPEN_PARTS];
+		if (open->first < piece->sector + piece->n &&
+		    open->end > piece->sector)
+			*open = part;
+	}
 	piece->sector = to;
 	piece->known = track_known(alloc, to);
 	return 0;

@@ -242,6 +242,59 @@ START_TEST(test_directory_stays_together)
 }
 END_TEST
 
+/* A file that does not fit opens another track; the smaller ones behind it
+ * fill the first. */
+START_TEST(what_a_large_file_leaves_is_filled)
+{
+	static const uint64_t sectors[] = { 800, 640, 200, 400, 120 };
+	struct alloc_want want = { .dir = 100, .batch = 2160 };
+	struct alloc_piece pieces[PIECES];
+	uint64_t index[5];
+	struct bench bench;
+	unsigned i;
+
+	bench_open(&bench, true, 1);
+	for (i = 0; i < 5; i++) {
+		want.sectors = sectors[i];
+		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+		index[i] = track_of(&bench, pieces[0].sector).index;
+	}
+	ck_assert_uint_ne(index[1], index[0]);
+	ck_assert_uint_eq(index[2], index[0]);
+	ck_assert_uint_ne(index[3], index[1]);
+	ck_assert_uint_eq(index[4], index[1]);
+	bench_close(&bench);
+}
+END_TEST
+
+/* Small directories and large ones by turns, as a tree is unpacked. */
+START_TEST(directories_lie_one_behind_the_other)
+{
+	struct alloc_want want = { .sectors = 80 };
+	struct alloc_piece pieces[PIECES];
+	uint64_t index, before = 0, tracks = 0;
+	struct bench bench;
+	unsigned d, i, files;
+
+	bench_open(&bench, true, 1);
+	for (d = 0; d < 40; d++) {
+		files = d % 2 ? 30 : 2;
+		want.dir = 100 + d;
+		want.batch = files * want.sectors;
+		for (i = 0; i < files; i++) {
+			ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+			index = track_of(&bench, pieces[0].sector).index;
+			ck_assert(index == before || index == before + 1);
+			tracks += index != before;
+			before = index;
+		}
+	}
+	/* 12 of 80 on each track of a thousand. */
+	ck_assert_uint_le(tracks, 20 * 32 / 12 + 1);
+	bench_close(&bench);
+}
+END_TEST
+
 /* A growing file fills whole tracks, one behind the other. */
 START_TEST(test_stream_fills_tracks)
 {
@@ -517,6 +570,8 @@ int main(void)
 	tcase_add_test(tcase, test_to_the_last_sector);
 	tcase_add_test(tcase, test_goes_on_behind);
 	tcase_add_test(tcase, test_directory_stays_together);
+	tcase_add_test(tcase, what_a_large_file_leaves_is_filled);
+	tcase_add_test(tcase, directories_lie_one_behind_the_other);
 	tcase_add_test(tcase, test_stream_fills_tracks);
 	tcase_add_test(tcase, test_tail_lies_in_one_track);
 	tcase_add_test(tcase, test_asks_for_groups);
