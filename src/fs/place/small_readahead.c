@@ -275,7 +275,7 @@ static void small_ra_go(struct file *file, struct small_ra *small_ra,
 {
 	struct files *files = file->files;
 	size_t max = pool_count(files->chunk_pool) / 8;
-	uint64_t sectors = files->fs->disk->limits.sectors, most, span;
+	uint64_t sectors = files->fs->disk->limits.sectors, most, span, prefix;
 	struct small_ra_look *look;
 
 	max = max < SMALL_RA_FILES ? max : SMALL_RA_FILES;
@@ -283,7 +283,9 @@ static void small_ra_go(struct file *file, struct small_ra *small_ra,
 			     sizeof(*look) + max * sizeof(look->file[0]));
 	if (!look)
 		return;
-	small_ra->prefix = prefix_expected(file);
+	prefix = prefix_expected(file);
+	if (prefix != PREFIX_UNKNOWN)
+		small_ra->prefix = prefix;
 	span = small_ra_span(small_ra, small_ra_track(files, from), &most);
 	small_ra->window =
 		small_ra->window ? small_ra->window * 2 : FIRST_SECTORS;
@@ -325,6 +327,7 @@ static void small_ra_missed(struct file *file, uint64_t sector, uint64_t n)
 	} else {
 		small_ra->next = sector + n;
 		small_ra->window = 0;
+		small_ra->prefix = PREFIX_UNKNOWN;
 	}
 }
 

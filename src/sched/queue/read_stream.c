@@ -1,8 +1,10 @@
 /*
  * read_stream.c - a stream is known by where its last piece ends.
  *
- * A reader that has come back RUN times, within THINK_MAX_NS of late, is waited
- * for twice as long as it usually thinks.  That is less than what going away
+ * A reader that has come back RUN times after its last piece was done, within
+ * THINK_MAX_NS of late, is waited for twice as long as it usually thinks.  Who
+ * asks for the next piece before that (read-ahead of many files that lie one
+ * behind the other) has shown nothing.  That is less than what going away
  * and coming back costs, so being wrong half of the time would still pay; after
  * MISSED in a row it has to show itself again.
  */
@@ -42,15 +44,14 @@ void read_stream_submit(struct read_streams *streams, uint64_t sector,
 			uint32_t sectors, uint64_t now_ns)
 {
 	struct read_stream *stream = read_stream_find(streams, sector);
-	uint64_t think_ns;
 
-	if (stream) {
-		think_ns = stream->done_ns ? now_ns - stream->done_ns : 0;
-		stream->think_ns = (3 * stream->think_ns + think_ns) / 4;
+	if (!stream) {
+		stream = read_stream_new(streams);
+	} else if (stream->done_ns) {
+		stream->think_ns = (3 * stream->think_ns + now_ns -
+				    stream->done_ns) / 4;
 		stream->run++;
 		stream->missed = 0;
-	} else {
-		stream = read_stream_new(streams);
 	}
 	stream->end = sector + sectors;
 	stream->used = ++streams->clock;
