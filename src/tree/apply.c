@@ -6,8 +6,9 @@
  * A node that is frozen (its generation is being written) is copied in memory
  * first: its buffer goes on with the copy, what was goes to a shadow.
  *
- * Splits: at the middle of the bytes, but where something is added at the end
- * of a node the new node begins with it.  Small nodes are joined with a
+ * Splits: a full leaf first gives items to its left neighbour.  If that is full
+ * as well it is cut at the middle of the bytes, but where something is added at
+ * the end of a node the new node begins with it.  Small nodes are joined with a
  * neighbour below the same parent when that is resident; else they stay.
  *
  * Every node covers exactly the range that its parent gives it: the ranges of
@@ -20,6 +21,9 @@
 
 #include "base/msg.h"
 #include "tree/tree_internal.h"
+
+/* Two neighbours share what they hold while they are at most this full. */
+#define GIVE_PERCENT 90u
 
 /* ---- Slots and buffers ---- */
 
@@ -363,6 +367,71 @@ void apply_touch_leaf(struct tree *tree, struct key key)
 	leaf_to_change(tree, key);
 }
 
+/* How many of its first items a full leaf gives to its left neighbour so that
+ * both are equally full, an item of `bytes` at position i included; 0: the
+ * neighbour has too little room for that. */
+static unsigned items_to_give(const void *leaf, const void *left, unsigned i,
+			      size_t bytes)
+{
+	const unsigned count = node_count(leaf);
+	const size_t own = bytes + NODE_ITEM_BYTES;
+	const size_t all = node_used(leaf) + node_used(left) + own;
+	size_t sum = node_used(left), item;
+	unsigned k = 0;
+
+	if (all / 2 > NODE_BODY_BYTES * GIVE_PERCENT / 100)
+		return 0;
+	while (sum < all / 2 && k + 1 < count) {
+		node_value(leaf, k, &item);
+		sum += item + NODE_ITEM_BYTES + (k == i ? own : 0);
+		k++;
+	}
+	return sum <= NODE_BODY_BYTES && all - sum <= NODE_BODY_BYTES ? k : 0;
+}
+
+/*
+ * Gives the first items of a full leaf to its left neighbour, if that is dirty
+ * too (nothing more is written then) and has room; so leaves are fuller than by
+ * splits alone.  Returns the leaf that has room for the item at *i, with the
+ * position in it, or NULL.
+ */
+static struct buffer *give_left(struct tree *tree, struct buffer *leaf,
+				unsigned *i, struct key key, size_t bytes)
+{
+	const unsigned mine = leaf->parent ? apply_index(leaf) : 0;
+	struct buffer *left;
+	unsigned n, k, at;
+	struct key low;
+
+	if (!mine || *i == node_count(leaf->node))
+		return NULL;
+	left = tree_child(tree, leaf->parent, mine - 1);
+	if (!tree_resident(left) || left->state != BUFFER_DIRTY)
+		return NULL;
+	n = items_to_give(leaf->node, left->node, *i, bytes);
+	if (!n)
+		return NULL;
+	at = node_count(left->node);
+	for (k = 0; k < n; k++) {
+		size_t size;
+		const void *value = node_value(leaf->node, k, &size);
+
+		node_insert(left->node, at + k, node_key(leaf->node, k), value,
+			    size);
+	}
+	node_remove_run(leaf->node, 0, n);
+	low = *i == n ? key : node_key(leaf->node, 0);
+	node_set_high(left->node, key_before(low));
+	node_set_low(leaf->node, low);
+	node_child_set_key(leaf->parent->node, mine, low);
+	if (*i < n) {
+		*i += at;
+		return left;
+	}
+	*i -= n;
+	return leaf;
+}
+
 /* Makes room for an item at position *i of a leaf; returns the leaf that has
  * the room, with the position in it. */
 static struct buffer *split_leaf(struct tree *tree, struct buffer *leaf,
@@ -400,8 +469,12 @@ void apply_put(struct tree *tree, struct key key, const void *value,
 		}
 		node_remove(leaf->node, i);
 	}
-	if (!node_fits(leaf->node, bytes))
-		leaf = split_leaf(tree, leaf, &i, key, bytes);
+	if (!node_fits(leaf->node, bytes)) {
+		struct buffer *given = give_left(tree, leaf, &i, key, bytes);
+
+		leaf = given ? given :
+			       split_leaf(tree, leaf, &i, key, bytes);
+	}
 	node_insert(leaf->node, i, key, value, bytes);
 }
 

@@ -14,6 +14,8 @@
 #include "format/format.h"
 
 #define NODE_BODY_BYTES (TRAX_NODE_BYTES - sizeof(struct node_header))
+/* What a leaf has for an item beside its value. */
+#define NODE_ITEM_BYTES sizeof(struct leaf_slot)
 #define NODE_MAX_CHILDREN (NODE_BODY_BYTES / sizeof(struct child_slot))
 
 /* An empty node without a place. */

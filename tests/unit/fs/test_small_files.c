@@ -16,7 +16,7 @@
 #define DISK_MIB 1024u
 #define LONE_FILES 2000u		/* each in a directory of its own */
 #define LOOKS 20u		/* at files, for each that is written */
-#define METADATA_FILES 20000u
+#define METADATA_FILES 28000u
 #define SECOND_NS 1000000000ull
 
 struct scene {

@@ -10,6 +10,7 @@
 #include "base/msg.h"
 #include "tests/rig/test.h"
 #include "tests/rig/treeworld.h"
+#include "tree/node.h"
 
 static struct world w;
 
@@ -289,6 +290,71 @@ START_TEST(test_inode_numbers)
 }
 END_TEST
 
+/* ---- How full leaves are ---- */
+
+#define FILLED_ITEMS 3000u
+#define FILLED_FIRST 136u	/* bytes */
+#define FILLED_SECOND 300u
+
+struct filled {
+	uint64_t ino;
+	size_t bytes;
+};
+
+static int put_filled(struct tree_txn *txn, void *arg)
+{
+	static const uint8_t value[FILLED_SECOND];
+	const struct filled *f = arg;
+	const struct key key = key_make(f->ino, ITEM_INLINE, 0);
+	struct tree_item item;
+	int rc = tree_get(txn, key, &item);
+
+	if (rc && rc != -ENOENT)
+		return rc;
+	tree_put(txn, key, value, f->bytes);
+	return 0;
+}
+
+static uint64_t used_slots(void)
+{
+	const struct space *space = tree_space(w.tree);
+
+	return space_slots_total(space) - space_slots_free(space);
+}
+
+/* Every second item comes later, in the same order, as data does after the
+ * files were made: what fills the leaves a second time goes to the left while
+ * there is room. */
+START_TEST(leaves_share_with_their_neighbours)
+{
+	static const struct tree_bounds bounds = {
+		.nodes = 8, .new_nodes = 8, .log_bytes = 1024,
+	};
+	const uint64_t bytes = FILLED_ITEMS *
+		(FILLED_FIRST + FILLED_SECOND + 2 * NODE_ITEM_BYTES);
+	struct filled f;
+	uint64_t before, used;
+
+	world_init(&w, 9, 2000, 100, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	before = used_slots();
+	for (unsigned i = 0; i < 2 * FILLED_ITEMS; i++) {
+		const bool data = i >= FILLED_ITEMS;
+
+		f.ino = 1000 + 2 * (i % FILLED_ITEMS) + data;
+		f.bytes = data ? FILLED_SECOND : FILLED_FIRST;
+		ck_assert_int_eq(world_do(&w, &bounds, put_filled, &f, NULL),
+				 0);
+	}
+	ck_assert_int_eq(world_checkpoint(&w), 0);
+	used = used_slots() - before;
+	/* Two slots a leaf, which are full by two thirds and more. */
+	ck_assert_uint_lt(used * NODE_BODY_BYTES * 2 / 3, 2 * bytes);
+	world_crash(&w);
+	world_fini(&w);
+}
+END_TEST
+
 /* ---- Bad sectors ---- */
 
 /* Node writes fail: they go elsewhere, and everything above them again. */
@@ -305,7 +371,7 @@ START_TEST(test_write_errors)
 	some_changes(60);
 	ck_assert_int_eq(world_checkpoint(&w), 0);
 	ck_assert_int_eq(sim_fault_add(w.sim, &fault), 0);
-	for (unsigned round = 0; round < 6; round++) {
+	for (unsigned round = 0; round < 12; round++) {
 		some_changes(15);
 		ck_assert_int_eq(world_checkpoint(&w), 0);
 		world_check(&w);
@@ -681,6 +747,7 @@ int main(void)
 	tcase_add_test(tc, test_logged_data);
 	tcase_add_test(tc, owners_put_are_taken_from_the_free_space);
 	tcase_add_test(tc, test_inode_numbers);
+	tcase_add_test(tc, leaves_share_with_their_neighbours);
 	tcase_add_loop_test(tc, test_write_errors, 0, 12);
 	tcase_add_loop_test(tc, test_all_writes_fail, 0, 2);
 	tcase_add_loop_test(tc, mirrors_serve_for_rotten_nodes, 0, 2);
