@@ -10,8 +10,9 @@
  * switch of heads and not by a seek.  On large disks half of these groups from
  * the outer edge on at distances that double, so that whatever a growing file
  * system has filled, some lie in the middle of it; the rest evenly over the
- * disk.  A log place is a run of whole tracks that holds the longest record; on
- * small disks, where whole tracks would be too much, a part of one.
+ * disk.  A log place is a run of whole tracks that holds 1 MiB, or its part of
+ * the log's share of the disk, but at least the longest record; on small disks,
+ * where whole tracks would be too much, it is a part of one.
  *
  * A root area has room for the slot map of a disk half of which is node tracks
  * (a disk full of files of 2 KiB), and its group table.
@@ -33,6 +34,9 @@
 #define LOG_TOGETHER 4u		/* log places lie side by side */
 #define LOG_MIN_TRACKS 4u
 #define LOG_MIN_SECTORS 1024u	/* of a log place, two records at least */
+/* So long is a log place where the disk's share is enough: 1 MiB, so the log
+ * has 64 MiB as those of other file systems, and a checkpoint comes by age. */
+#define LOG_PLACE_SECTORS 2048u
 #define NODE_SHARE 2048u
 #define NODE_MIN_SLOTS 128u
 #define NODE_MAX_SLOTS 2048u
@@ -315,6 +319,9 @@ static int layout_log(struct layout *layout)
 	unsigned i;
 	int rc;
 
+	if (least < room / TRAX_MAX_LOG_TRACKS)
+		least = room / TRAX_MAX_LOG_TRACKS < LOG_PLACE_SECTORS ?
+			room / TRAX_MAX_LOG_TRACKS : LOG_PLACE_SECTORS;
 	rc = layout_tracks(layout, 0, least, &track);
 	if (rc)
 		return rc;

@@ -43,12 +43,13 @@ static char *long_name(size_t bytes)
 
 /* ---- mkfs ---- */
 
-static int plan_of(uint64_t bytes, struct mkfs_plan *plan)
+static int plan_on_tracks(uint64_t bytes, uint32_t track,
+			  struct mkfs_plan *plan)
 {
 	struct sim_options options = { .seed = 7 };
 	struct sim *sim = sim_new(NULL, 1 << 16, &options);
 	struct disk_limits limits = sim_disk(sim)->limits;
-	struct mkfs_options mkfs = { 0 };
+	struct mkfs_options mkfs = { .pseudo_track_sectors = track };
 	int rc;
 
 	limits.sectors = bytes / 512;
@@ -56,6 +57,34 @@ static int plan_of(uint64_t bytes, struct mkfs_plan *plan)
 	sim_free(sim);
 	return rc;
 }
+
+static int plan_of(uint64_t bytes, struct mkfs_plan *plan)
+{
+	return plan_on_tracks(bytes, 0, plan);
+}
+
+/* On tracks of 167 KB a log place is several tracks, as long as the log keeps
+ * below its share of the disk. */
+START_TEST(short_tracks_make_no_small_log)
+{
+	static const struct { uint64_t disk, least, most; } want[] = {
+		{ 9000000000ull, 48 << 20, 80 << 20 },
+		{ 1ull << 30, 4 << 20, 10 << 20 },
+		{ 1000000000000ull, 60 << 20, 80 << 20 },
+	};
+	struct mkfs_plan plan;
+
+	for (unsigned i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		uint64_t bytes = 0;
+
+		ck_assert_int_eq(plan_on_tracks(want[i].disk, 334, &plan), 0);
+		for (unsigned k = 0; k < plan.super.log_tracks; k++)
+			bytes += plan.super.log[k].sectors * SECTOR_BYTES;
+		ck_assert_uint_ge(bytes, want[i].least);
+		ck_assert_uint_le(bytes, want[i].most);
+	}
+}
+END_TEST
 
 START_TEST(plan_is_believed)
 {
@@ -1092,6 +1121,7 @@ static Suite *suite(void)
 	TCase *plan = tcase_create("plan");
 	TCase *names = tcase_create("names");
 
+	tcase_add_test(plan, short_tracks_make_no_small_log);
 	tcase_add_test(plan, plan_is_believed);
 	suite_add_tcase(s, plan);
 	tcase_add_checked_fixture(names, setup, teardown);
