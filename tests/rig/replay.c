@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/posix_acl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,13 +230,39 @@ static void model_copy(struct step *s)
 	free(copy);
 }
 
-/* The model knows user.x0 to x3 only. */
+/* The permission bits of an access ACL are those of the mode (acl(5); the
+ * kernel's format is that of linux/posix_acl_xattr.h). */
+static void model_acl(struct mnode *node, const uint8_t *acl, size_t bytes)
+{
+	uint32_t owner = 0, group = 0, mask = 8, other = 0;
+
+	for (size_t at = 4; at + 8 <= bytes; at += 8) {
+		const uint32_t perm = acl[at + 2];
+
+		if (acl[at] == ACL_USER_OBJ)
+			owner = perm;
+		else if (acl[at] == ACL_GROUP_OBJ)
+			group = perm;
+		else if (acl[at] == ACL_MASK)
+			mask = perm;
+		else if (acl[at] == ACL_OTHER)
+			other = perm;
+	}
+	if (mask < 8)
+		group = mask;
+	node->mode = (node->mode & ~0777u) | owner << 6 | group << 3 | other;
+}
+
+/* The model knows user.x0 to x3, and what an ACL says of the mode. */
 static void model_xattr(struct step *s)
 {
 	struct mnode *node = node_of(s->replay, s->op.ino);
 	const char *name = s->op.name2;
 	unsigned i;
 
+	if (s->op.type == FS_SETXATTR &&
+	    !strcmp(name, "system.posix_acl_access"))
+		model_acl(node, s->op.data, s->op.size);
 	if (strncmp(name, "user.x", 6) || !name[6] || name[7] ||
 	    name[6] < '0' || name[6] >= '0' + (int)MODEL_XATTRS)
 		return;

@@ -60,6 +60,9 @@ for trace in "${top_srcdir:-..}"/tests/traces/*.trace; do
 	tests/system/fault --trace "$trace" --what memory --first 50 \
 		--step 499 --most 9000
 done
+# An access ACL that changes the mode is the last that is there.
+tests/system/crash --trace "${top_srcdir:-..}/tests/traces/git.trace" \
+	--seed 800001 --cuts 30 --cache --replicas --drive atlas-10k
 # A checkpoint begins here.
 tests/system/fault --trace "${top_srcdir:-..}/tests/traces/sqlite.trace" \
 	--what memory --first 2390 --most 2430
