@@ -49,6 +49,8 @@ const struct sched_experiment sched_table[] = {
 	{ "recover", "a mount after a crash, with a full log", sched_recover },
 	{ "scale", "few inodes and many, an empty disk and a full one",
 	  sched_scale },
+	{ "cut", "others beside the end of a file of very many extents",
+	  sched_cut },
 	{ "doubt", "a wrong model against a plain queue", sched_doubt },
 	{ "said", "what freeblock says of itself against the drive's head",
 	  sched_said },

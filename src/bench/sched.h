@@ -52,6 +52,7 @@ int sched_scan(const struct sched_options *options);
 int sched_scrub(const struct sched_options *options);
 int sched_pass(const struct sched_options *options);
 int sched_head(const struct sched_options *options);
+int sched_cut(const struct sched_options *options);
 int sched_order(const struct sched_options *options);
 int sched_files(const struct sched_options *options);
 int sched_place(const struct sched_options *options);

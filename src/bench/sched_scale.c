@@ -13,9 +13,7 @@
 
 #include "base/msg.h"
 #include "base/units.h"
-#include "bench/rig.h"
-#include "bench/sched.h"
-#include "fs/fs.h"
+#include "bench/sched_scale.h"
 #include "fs/mkfs.h"
 
 #define DRIVE "random:1,bytes=20T"
@@ -28,13 +26,6 @@
 #define FILL_LEAST_BYTES (UINT64_C(1) << 30)
 #define OPS 1000u		/* files made, then deleted */
 
-struct scale {
-	struct rig rig;
-	struct fs *fs;
-	struct fs_options options;
-	uint64_t dirs;
-};
-
 /* What something has cost. */
 struct cost {
 	uint64_t accesses, ns, cpu_ns;
@@ -45,35 +36,54 @@ static void op_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
-static int scale_do(struct scale *s, struct fs_op *op)
+void scale_submit(struct scale *s, struct fs_op *op, bool *done)
 {
-	bool done = false;
-
+	*done = false;
 	op->done = op_done;
-	op->owner = &done;
+	op->owner = done;
 	fs_submit(s->fs, op);
-	while (!done) {
-		const uint64_t next_ns = fs_run(s->fs, 0);
-		uint64_t to_ns = sim_next_ns(s->rig.sim);
+}
 
-		to_ns = to_ns < next_ns ? to_ns : next_ns;
-		if (!done && to_ns != UINT64_MAX &&
-		    to_ns > sim_now_ns(s->rig.sim))
-			sim_advance(s->rig.sim, to_ns - sim_now_ns(s->rig.sim));
-	}
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
+}
+
+void scale_turn(struct scale *s, const bool *done)
+{
+	const uint64_t begin_ns = thread_ns();
+	const uint64_t next_ns = fs_run(s->fs, 0);
+	const uint64_t cpu_ns = thread_ns() - begin_ns;
+	uint64_t to_ns = sim_next_ns(s->rig.sim);
+
+	s->turn_cpu_ns = s->turn_cpu_ns > cpu_ns ? s->turn_cpu_ns : cpu_ns;
+	to_ns = to_ns < next_ns ? to_ns : next_ns;
+	if (!*done && to_ns != UINT64_MAX && to_ns > sim_now_ns(s->rig.sim))
+		sim_advance(s->rig.sim, to_ns - sim_now_ns(s->rig.sim));
+}
+
+int scale_do(struct scale *s, struct fs_op *op)
+{
+	bool done;
+
+	scale_submit(s, op, &done);
+	while (!done)
+		scale_turn(s, &done);
 	return op->rc;
 }
 
-static int scale_sync(struct scale *s)
+int scale_sync(struct scale *s)
 {
 	struct fs_op op = { .type = FS_SYNCFS, .ino = 1 };
 
 	return scale_do(s, &op);
 }
 
-/* *ino may be NULL; nobody refers to what has been made. */
-static int make(struct scale *s, uint64_t dir, enum fs_op_type type,
-		const char *name, uint64_t *ino)
+int scale_make(struct scale *s, uint64_t dir, enum fs_op_type type,
+	       const char *name, uint64_t *ino)
 {
 	struct fs_op op = { .type = type, .ino = dir, .name = name,
 			    .mode = 0644 };
@@ -96,11 +106,11 @@ static int make_inodes(struct scale *s, uint64_t n)
 		if (i % FILES_PER_DIR == 0) {
 			snprintf(name, sizeof(name), "dir%llu",
 				 (unsigned long long)s->dirs++);
-			err = make(s, 1, FS_MKDIR, name, &dir);
+			err = scale_make(s, 1, FS_MKDIR, name, &dir);
 		}
 		snprintf(name, sizeof(name), "file%llu", (unsigned long long)i);
 		if (!err)
-			err = make(s, dir, FS_MKNOD, name, NULL);
+			err = scale_make(s, dir, FS_MKNOD, name, NULL);
 	}
 	return err;
 }
@@ -125,7 +135,7 @@ static int fill_disk(struct scale *s, unsigned least)
 
 	for (unsigned i = 0; !err && percent > least; i++) {
 		snprintf(name, sizeof(name), "fill%u", i);
-		err = make(s, 1, FS_MKNOD, name, &op.ino);
+		err = scale_make(s, 1, FS_MKNOD, name, &op.ino);
 		if (!err)
 			err = scale_do(s, &op);
 		if (err == -ENOSPC && op.size > FILL_LEAST_BYTES) {
@@ -168,9 +178,17 @@ static void print_cost(const struct scale *s, const struct cost *from,
 	fflush(stdout);
 }
 
-static int mount(struct scale *s)
+int scale_mount(struct scale *s)
 {
 	return fs_open(s->rig.env, s->rig.disk, &s->options, &s->fs);
+}
+
+int scale_unmount(struct scale *s)
+{
+	const int err = fs_close(s->fs);
+
+	s->fs = NULL;
+	return err;
 }
 
 static int measure_files(struct scale *s, enum fs_op_type type)
@@ -186,7 +204,7 @@ static int measure_files(struct scale *s, enum fs_op_type type)
 
 		snprintf(name, sizeof(name), "new%u", i);
 		err = type == FS_UNLINK ? scale_do(s, &op) :
-			make(s, dir.attr.ino, type, name, NULL);
+			scale_make(s, dir.attr.ino, type, name, NULL);
 	}
 	if (!err)
 		err = scale_sync(s);
@@ -198,7 +216,7 @@ static int measure(struct scale *s)
 {
 	struct cost from = now(s);
 	unsigned percent;
-	int err = mount(s);
+	int err = scale_mount(s);
 
 	print_cost(s, &from, 1);
 	from = now(s);
@@ -213,7 +231,7 @@ static int measure(struct scale *s)
 	return err;
 }
 
-static int scale_mkfs(struct scale *s, const struct sched_options *options)
+int scale_open(struct scale *s, const struct sched_options *options)
 {
 	const struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : DRIVE,
@@ -221,8 +239,12 @@ static int scale_mkfs(struct scale *s, const struct sched_options *options)
 	};
 	const struct mkfs_options mkfs = { 0 };
 	struct mkfs_plan plan;
-	int err = rig_open(&rig_options, &s->rig);
+	int err;
 
+	*s = (struct scale){ .options.memory_bytes =
+		(size_t)(options->memory_mib ? options->memory_mib :
+					       MEMORY_MIB) << 20 };
+	err = rig_open(&rig_options, &s->rig);
 	if (err)
 		return err;
 	queue_close(s->rig.queue);
@@ -230,17 +252,22 @@ static int scale_mkfs(struct scale *s, const struct sched_options *options)
 	err = mkfs_plan(s->rig.env, &s->rig.disk->limits, &mkfs, &plan);
 	if (!err)
 		err = mkfs_write(s->rig.env, s->rig.disk, &mkfs, &plan);
-	return err ? err : mount(s);
+	return err ? err : scale_mount(s);
+}
+
+void scale_close(struct scale *s)
+{
+	if (s->fs)
+		fs_abandon(s->fs);
+	rig_close(&s->rig);
 }
 
 static int scale_row(const struct sched_options *options, uint64_t inodes,
 		     bool full)
 {
-	struct scale s = { .options.memory_bytes =
-		(size_t)(options->memory_mib ? options->memory_mib :
-					       MEMORY_MIB) << 20 };
+	struct scale s;
 	unsigned percent = 100;
-	int err = scale_mkfs(&s, options);
+	int err = scale_open(&s, options);
 
 	if (!err && full)
 		err = fill_disk(&s, 100 - FULL_PERCENT);
@@ -248,16 +275,12 @@ static int scale_row(const struct sched_options *options, uint64_t inodes,
 		err = make_inodes(&s, inodes);
 	if (!err)
 		err = free_percent(&s, &percent);
-	if (!err) {
-		err = fs_close(s.fs);
-		s.fs = NULL;
-	}
+	if (!err)
+		err = scale_unmount(&s);
 	printf("%9llu %3u %%", (unsigned long long)inodes, 100 - percent);
 	if (!err)
 		err = measure(&s);
-	if (s.fs)
-		fs_abandon(s.fs);
-	rig_close(&s.rig);
+	scale_close(&s);
 	return err;
 }
 

@@ -1,0 +1,42 @@
+/*
+ * sched_scale.h - a file system on a simulated disk whose operations are waited
+ * for, in virtual time.
+ */
+#ifndef TRAX_BENCH_SCHED_SCALE_H
+#define TRAX_BENCH_SCHED_SCALE_H
+
+#include <stdint.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+
+struct scale {
+	struct rig rig;
+	struct fs *fs;
+	struct fs_options options;
+	uint64_t dirs;
+	uint64_t turn_cpu_ns;	/* the most that a turn took of the
+				 * processor */
+};
+
+/* All return 0 or a negative errno. */
+
+/* An empty one of 20 TB, mounted.  Close it after an error, too. */
+int scale_open(struct scale *s, const struct sched_options *options);
+void scale_close(struct scale *s);
+int scale_mount(struct scale *s);
+int scale_unmount(struct scale *s);
+
+/* Begins an operation; *done is set when it is over. */
+void scale_submit(struct scale *s, struct fs_op *op, bool *done);
+/* One turn; then time goes on to what is next, unless *done. */
+void scale_turn(struct scale *s, const bool *done);
+/* Does one operation. */
+int scale_do(struct scale *s, struct fs_op *op);
+int scale_sync(struct scale *s);
+/* *ino may be NULL; nobody refers to what has been made. */
+int scale_make(struct scale *s, uint64_t dir, enum fs_op_type type,
+	       const char *name, uint64_t *ino);
+
+#endif
