@@ -95,11 +95,13 @@ static bool unit_is_free(const struct log *log, const struct log_track *t,
 	return !t->seq[unit] || t->seq[unit] < log->tail_seq;
 }
 
-/* The end of the free run that begins at a unit. */
+/* The end of the free run that begins at a unit, or `most` if it goes on
+ * there. */
 static uint32_t run_end(const struct log *log, const struct log_track *t,
-			uint32_t unit)
+			uint32_t unit, uint32_t most)
 {
-	while (unit < t->units && unit_is_free(log, t, unit))
+	most = most < t->units ? most : t->units;
+	while (unit < most && unit_is_free(log, t, unit))
 		unit++;
 	return unit;
 }
@@ -249,7 +251,7 @@ static bool run_find(const struct log *log, const struct log_track *t,
 	       unit_is_free(log, t, from - 1))
 		from--;
 	while (from < t->units) {
-		const uint32_t end = run_end(log, t, from);
+		const uint32_t end = run_end(log, t, from, t->units);
 
 		if (end - from >= n) {
 			*unit = from;
@@ -335,33 +337,41 @@ struct free_places {
 	bool open;		/* not on other tracks that are used up */
 };
 
-/* May a record begin `from` units behind the beginning of this run? */
-static bool run_may_be_cut(const struct free_places *p, uint32_t from,
-			   uint32_t at, uint32_t end)
+/* May the free run around unit `at` be cut there?  What lies further away than
+ * the longest record makes no difference, and is not looked at. */
+static bool run_may_be_cut(const struct free_places *p,
+			   const struct log_track *t, uint32_t at)
 {
-	return !p->tight || at - from <= SKIPPED_BYTES / p->log->unit_bytes ||
-	       end - from < units_of(p->log, TRAX_MAX_RECORD_BYTES);
+	const uint32_t most = units_of(p->log, TRAX_MAX_RECORD_BYTES);
+	uint32_t from = at;
+
+	if (!p->tight)
+		return true;
+	while (from && at - from < most && unit_is_free(p->log, t, from - 1))
+		from--;
+	return at - from <= SKIPPED_BYTES / p->log->unit_bytes ||
+	       run_end(p->log, t, at, from + most) - from < most;
 }
 
+/* The first place for n units at or behind `unit` that ends at `last` or
+ * before.  It is looked for at each choice of the queue, many times over: a
+ * long free run is not walked for that. */
 static bool track_next(const struct free_places *p, const struct log_track *t,
 		       uint32_t unit, uint32_t last, uint32_t n,
 		       uint32_t *found)
 {
 	const struct log *log = p->log;
-	uint32_t from = unit;
 
-	while (from && from < t->units && unit_is_free(log, t, from) &&
-	       unit_is_free(log, t, from - 1))
-		from--;
 	while (unit + n <= last) {
-		const uint32_t end = run_end(log, t, unit);
+		uint32_t end = run_end(log, t, unit, unit + n);
 
-		if (end - unit >= n && unit + n <= last &&
-		    run_may_be_cut(p, from, unit, end)) {
+		if (end - unit >= n && run_may_be_cut(p, t, unit)) {
 			*found = unit;
 			return true;
 		}
-		unit = from = end + 1;
+		if (end - unit >= n)
+			end = run_end(log, t, end, t->units);
+		unit = end + 1;
 	}
 	return false;
 }
@@ -525,7 +535,7 @@ size_t log_place_room(const struct log *log)
 	const struct log_room room = room_of_all(log, NULL, 0, 0);
 	const struct log_track *t = log->main;
 	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
-	uint32_t run = t ? run_end(log, t, t->next) - t->next : 0;
+	uint32_t run = t ? run_end(log, t, t->next, t->units) - t->next : 0;
 
 	if (room.sure < units_of(log, log_needed_bytes(log)) +
 			4 * LOG_AT_ONCE * most)
@@ -714,7 +724,7 @@ bool log_track_is_retired(const struct log *log, unsigned i)
 {
 	const struct log_track *t = &log->track[i];
 
-	return t->retiring && run_end(log, t, 0) == t->units;
+	return t->retiring && run_end(log, t, 0, t->units) == t->units;
 }
 
 int log_track_fits(const struct log *log, unsigned i,
