@@ -171,6 +171,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	struct root *root = &ckpt->root;
 	int rc;
 
+	ckpt_gather(tree);
 	free(ckpt->payload);
 	ckpt->payload = NULL;
 	*root = (struct root){

@@ -1,6 +1,7 @@
 /*
  * ckpt_internal.h - checkpoints from inside: checkpoint.c (cut, root, when),
- * ckpt_write.c (nodes), ckpt_spill.c (some leaves without a root).
+ * ckpt_write.c (nodes), ckpt_spill.c (some leaves without a root),
+ * ckpt_gather.c (leaves that lie apart).
  */
 #ifndef TRAX_TREE_CKPT_INTERNAL_H
 #define TRAX_TREE_CKPT_INTERNAL_H
@@ -41,5 +42,14 @@ void ckpt_write_again(struct tree *tree, uint64_t now_ns);
 /* Begins to write some dirty leaves without a root; false: too few. */
 bool ckpt_spill_begin(struct tree *tree);
 void ckpt_spill_run(struct tree *tree);
+
+/* Gives a dirty leaf slots behind those of the leaf before, if there are
+ * any. */
+void ckpt_take_next(struct tree *tree, struct buffer *leaf);
+
+/* ---- ckpt_gather.c ---- */
+
+/* Before a cut: brings leaves together, if that was asked for. */
+void ckpt_gather(struct tree *tree);
 
 #endif

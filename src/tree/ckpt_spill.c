@@ -43,8 +43,7 @@ static int by_key(const void *a, const void *b)
 	return key_cmp(node_low(x->node), node_low(y->node));
 }
 
-/* Gives a leaf slots behind those of the leaf before, if there are any. */
-static void gather(struct tree *tree, struct buffer *leaf)
+void ckpt_take_next(struct tree *tree, struct buffer *leaf)
 {
 	const unsigned i = apply_index(leaf);
 	const struct node_ptr old = leaf->ptr;
@@ -88,7 +87,7 @@ bool ckpt_spill_begin(struct tree *tree)
 	ckpt->payload = NULL;
 	qsort(ckpt->buffer, n, sizeof(*ckpt->buffer), by_key);
 	for (size_t i = 0; i < n; i++)
-		gather(tree, ckpt->buffer[i]);
+		ckpt_take_next(tree, ckpt->buffer[i]);
 	turn_charge(&tree->env->turn, TURN_CHECKPOINT, n * GATHER_NS);
 	for (size_t i = 0; i < n; i++)
 		ckpt_freeze(tree, ckpt->buffer[i]);

@@ -261,6 +261,9 @@ const struct root *tree_durable_root(const struct tree *tree);
 /* Calls the waiter when a root is durable that holds all that has been changed
  * so far; what was freed before is free then. */
 void tree_checkpoint(struct tree *tree, struct waiter *waiter);
+/* The next checkpoint also writes leaves that lie apart and are in memory one
+ * behind the other.  For idle time. */
+void tree_gather(struct tree *tree);
 
 /*
  * order() is asked before a commit that is due by age: until what time
@@ -351,6 +354,7 @@ struct tree_stats {
 				 * waited for them; they are not counted in
 				 * node_reads */
 	uint64_t node_reads, node_writes, checkpoints, waits;
+	uint64_t gathered;	/* leaves that were brought together */
 	uint64_t spills;	/* times that leaves were written without a
 				 * checkpoint */
 	uint64_t nodes_cached, nodes_dirty;

@@ -124,6 +124,7 @@ struct checkpoint {
 	enum ckpt_phase phase;
 	bool wanted;
 	bool pressed;		/* too many nodes are dirty */
+	bool gather;		/* the next cut brings leaves together */
 	bool log_done;
 	uint64_t gen;		/* generation that is being written */
 	struct root root;	/* the root that it will have */

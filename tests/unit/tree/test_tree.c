@@ -164,6 +164,59 @@ START_TEST(test_spills)
 }
 END_TEST
 
+#define GATHER_POOL_BYTES (24u << 20)
+
+static uint64_t gather(unsigned ops)
+{
+	struct tree_stats stats;
+
+	some_ops(&w, ops);
+	ck_assert(world_settle(&w));
+	tree_gather(w.tree);
+	ck_assert_int_eq(world_checkpoint(&w), 0);
+	tree_get_stats(w.tree, &stats);
+	return stats.gathered;
+}
+
+/* Leaves that random changes have scattered get slots one behind the other; the
+ * second time there is nothing left to do.  Then the power goes in the middle
+ * of that. */
+START_TEST(leaves_are_brought_together)
+{
+	static const enum sim_cut cuts[] = { SIM_CUT_DROP, SIM_CUT_RANDOM,
+					     SIM_CUT_KEEP };
+	const enum sim_cut cut = cuts[_i % 3];
+	uint64_t gathered = 0;
+
+	world_init(&w, (uint64_t)_i + 130, 2000, 1500, true);
+	w.pool_bytes = GATHER_POOL_BYTES;
+	ck_assert_int_eq(world_mount(&w), 0);
+	many_ops();
+	for (unsigned round = 0; round < 8 && !gathered; round++)
+		gathered = gather(40);
+	ck_assert_uint_gt(gathered, 20);
+	world_check(&w);
+	ck_assert_uint_eq(gather(1), gathered);
+	world_compare(&w);
+	many_ops();
+	w.may_fail = true;
+	sim_power_cut_at(w.sim, 1 + (uint64_t)_i, cut, (uint64_t)_i);
+	tree_gather(w.tree);
+	for (unsigned i = 0; !sim_is_off(w.sim) && i < 20; i++)
+		world_checkpoint(&w);
+	ck_assert(sim_is_off(w.sim));
+	world_crash(&w);
+	sim_power_cut_at(w.sim, 0, cut, 0);
+	sim_restart(w.sim);
+	w.may_fail = false;
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare_crashed(&w);
+	world_check(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
 static int do_nothing(struct tree_txn *txn, void *arg)
 {
 	(void)txn;
@@ -370,6 +423,7 @@ int main(void)
 			    0, 2);
 	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
 	tcase_add_loop_test(tc, test_spills, 0, SPILL_SEEDS);
+	tcase_add_loop_test(tc, leaves_are_brought_together, 0, 12);
 	tcase_add_test(tc, test_nothing_logged);
 	tcase_add_loop_test(tc, a_crashed_tree_agrees_with_its_last_commit,
 			    0, 4);
