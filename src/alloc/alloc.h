@@ -139,6 +139,9 @@ int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
  */
 int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
 	       struct alloc_piece *piece, uint32_t *load);
+/* The same right at a sector: as much of n as is free there on its track. */
+int alloc_fill_at(struct alloc *alloc, uint64_t sector, uint64_t n,
+		  struct alloc_piece *piece);
 
 /* The goal of a new directory: near its parent's while there is room. */
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal);

@@ -368,3 +368,20 @@ int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
 	has = has < n ? has : n;
 	return has ? taking_add(&taking, best.first, has) : -ENOSPC;
 }
+
+int alloc_fill_at(struct alloc *alloc, uint64_t sector, uint64_t n,
+		  struct alloc_piece *piece)
+{
+	struct alloc_want want = { .sectors = n };
+	struct taking taking = {
+		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+	};
+	const struct span track = track_span(alloc, sector);
+	const struct span run = span_free_from(alloc, sector);
+	uint64_t has = run.end < track.end ? run.end : track.end;
+
+	has = has > sector ? (has - sector) / TRAX_BLOCK_SECTORS *
+				     TRAX_BLOCK_SECTORS : 0;
+	has = has < n ? has : n;
+	return has ? taking_add(&taking, sector, has) : -ENOSPC;
+}

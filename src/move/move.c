@@ -36,6 +36,9 @@
 #define LEAST_AGE_SECONDS 60
 /* What was counted is stored so often while data moves, and at the end. */
 #define STORE_NS UINT64_C(600000000000)
+/* Cleaning waits for order so long at most: a pass over a large file system
+ * takes days. */
+#define ORDER_FIRST_NS UINT64_C(3600000000000)
 /* Nobody has asked for anything for so long. */
 #define QUIET_NS UINT64_C(1000000000)
 #define LOOK_NS UINT64_C(1000000000)
@@ -168,13 +171,30 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 	return count.free > count.reserved + count.own + least;
 }
 
-static bool may_clean(const struct moves *moves, uint64_t now_ns)
+/* What is brought together leaves holes where it was: cleaned before or
+ * meanwhile, the same data would move twice. */
+static bool order_comes_first(struct moves *moves, uint64_t now_ns)
+{
+	const struct ordering *order = &moves->order;
+	bool at_work = !order->paused &&
+		       (order->looking || order->pieces || order_has_work(moves)
+			|| moves->walk.looking || walk_is_due(moves));
+
+	if (!at_work)
+		moves->order_ns = 0;
+	else if (!moves->order_ns)
+		moves->order_ns = now_ns;
+	return at_work && now_ns - moves->order_ns < ORDER_FIRST_NS;
+}
+
+static bool may_clean(struct moves *moves, uint64_t now_ns)
 {
 	if (moves->status.paused || moves->clean.picking ||
 	    !may_begin(moves, now_ns))
 		return false;
 	if (is_quiet(moves, now_ns) || moves->limits.unneeded)
-		return now_ns >= moves->next_pick_ns;
+		return now_ns >= moves->next_pick_ns &&
+		       !order_comes_first(moves, now_ns);
 	return moves->need.is_needed && now_ns >= moves->need.next_ns &&
 	       with_data(moves) < BUSY_MOST;
 }
@@ -227,6 +247,8 @@ static void ask_checkpoint(struct moves *moves, unsigned draining,
 	moves->unfreed = 0;
 	moves->waiter = (struct waiter){ .done = checkpoint_over };
 	list_init(&moves->waiter.link);
+	if (quiet)
+		tree_gather(moves->fs->tree);
 	tree_checkpoint(moves->fs->tree, &moves->waiter);
 }
 

@@ -5,8 +5,10 @@
  * 1. A group in which most of the free room is whole tracks is left alone, but
  *    for one in which users need more of them now (move_need.c).
  * 2. The data of several tracks goes, in the order in which files are read, to
- *    fewer free tracks and to free parts of others of their group: that is room
- *    that large files could not use, and the way there is short.
+ *    fewer free tracks of their group, one behind the other, so that the next
+ *    move goes on where the last one ended: what was together stays so, and is
+ *    not emptied again soon.  Only where no track is gained so it goes to free
+ *    parts of others.
  * 3. Of the tracks with most room the one with the best ratio of benefit to
  *    cost is emptied: (1 - u) * age / (1 + u), with the share u in use and the
  *    age of what was changed last (Rosenblum and Ousterhout 1992).  What was
@@ -82,6 +84,7 @@ static void track_seen(struct moves *moves, const struct clean_track *track,
 	moves->clean.holes += track->free;
 	if (track->free * UINT64_C(100) >= n * moves->limits.free_percent &&
 	    track->parts <= MOVE_CLAIMS / MOVE_TRACKS &&
+	    moves->clean.open - track->track.first >= n &&
 	    !was_tried(moves, track->track.first))
 		candidate_add(&moves->clean, track);
 }

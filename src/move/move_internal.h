@@ -128,6 +128,8 @@ struct clean {
 	struct clean_track candidate[CLEAN_CANDIDATES];
 	unsigned candidates, looked;
 	uint64_t holes;		/* free in tracks in use, of the group */
+	uint64_t open;		/* sector behind what moves have put on a free
+				 * track; 0: none */
 	struct clean_track best[MOVE_TRACKS]; /* so far, the best first */
 	unsigned bests, taken;	/* the first `taken` have been looked at again
 				 * to be emptied */
@@ -288,6 +290,8 @@ struct moves {
 	bool checkpointing;
 	struct waiter waiter;	/* for the checkpoint */
 	uint64_t sleep_ns, next_pick_ns;
+	uint64_t order_ns;	/* cleaning has waited for order since; 0: it
+				 * does not */
 	uint64_t busy_since_ns;
 	struct moves_status status;
 };

@@ -241,12 +241,13 @@ static unsigned piece_runs(const struct ordering *order, int n)
 
 static bool pays(const struct ordering *order, unsigned runs)
 {
-	uint64_t tracks = order->sectors / (order->track ? order->track : 1);
+	uint64_t passes = ORDER_PASSES * TURN_PARTS * order->sectors /
+			  (order->track ? order->track : 1);
 	uint64_t cost = order->cost, then = runs * TURN_PARTS;
 
 	return then + order->cut < cost &&
 	       order->reads * (cost - then - order->cut) >
-		       cost + 2 * then + ORDER_PASSES * tracks * TURN_PARTS;
+		       cost + 2 * then + passes;
 }
 
 static void pieces_give_back(struct moves *moves,

@@ -15,6 +15,9 @@
 
 #define LOOK_ROOM 16u		/* leaves that a range may need */
 #define SWAP_PIECES 16u
+/* What is left of a track that moves have begun to fill is not gone on with
+ * when it is smaller than one in so many of a track, as files would be cut. */
+#define OPEN_PART 8u
 
 /* ---- Where it lies ---- */
 
@@ -163,28 +166,57 @@ static void places_undo(struct move *move, unsigned places)
 	}
 }
 
-/* Room for what a move still has to place: a free track, when it has data for
- * one and empties more; else the smallest part of a track in use that has room
- * for all of it, or the largest one. */
-static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
-		      uint64_t left, struct alloc_piece *piece)
+/* What is free behind the data of the last move, unless that is little; less
+ * than 0: nothing is. */
+static int open_take(struct fs_txn *txn, const struct move *move,
+		     uint64_t near, uint64_t left, struct alloc_piece *piece)
 {
+	struct alloc *alloc = txn->fs->alloc;
+	uint64_t open = move->moves->clean.open;
+	uint64_t least = alloc_track_sectors(alloc, near) / OPEN_PART;
+	struct range track;
+	int rc = -ENOSPC;
+
+	alloc_track(alloc, open, &track);
+	if (open > track.first &&
+	    open / TRAX_GROUP_SECTORS == near / TRAX_GROUP_SECTORS)
+		rc = alloc_fill_at(alloc, open, left, piece);
+	if (rc || piece->n == left || piece->n >= least)
+		return rc;
+	space_give_back(tree_space(txn->fs->tree), piece->sector, piece->n);
+	return -ENOSPC;
+}
+
+/* Room for what a move still has to place:
+ *  1. behind what the last move has put on a free track, unless a track can be
+ *     filled;
+ *  2. a free track, if the move empties more of them;
+ *  3. the smallest part of a track in use that has room for all of it, or the
+ *     largest one. */
+static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
+		      uint64_t left, struct alloc_piece *piece, bool *goes_on)
+{
+	struct alloc *alloc = txn->fs->alloc;
 	struct alloc_want want = {
-		.sectors = alloc_track_sectors(txn->fs->alloc, near) /
+		.sectors = alloc_track_sectors(alloc, near) /
 			   TRAX_BLOCK_SECTORS * TRAX_BLOCK_SECTORS,
 		.goal = near, .spare = true,
 	};
 	uint32_t group;
 	int rc = -ENOSPC;
 
-	if (left >= want.sectors && move->filled + 1 < move->tracks)
-		rc = alloc_take(txn->fs->alloc, &want, piece, 1, &group);
+	*goes_on = true;
+	if (left < want.sectors && !open_take(txn, move, near, left, piece))
+		return 0;
+	if (move->filled + 1 < move->tracks)
+		rc = alloc_take(alloc, &want, piece, 1, &group);
 	if (rc == 1) {
 		move->filled++;
 		return 0;
 	}
+	*goes_on = false;
 	if (rc != -EAGAIN)
-		rc = alloc_fill(txn->fs->alloc, near, left, piece, &group);
+		rc = alloc_fill(alloc, near, left, piece, &group);
 	return rc == -EAGAIN ? fs_txn_wait_group(txn, group) : rc;
 }
 
@@ -196,9 +228,9 @@ struct placing {
 };
 
 /* Ranges go into a piece whole, but one that is larger than the piece in part.
- * What is left of the piece goes back. */
-static void piece_fill(struct move *move, const struct alloc_piece *piece,
-		       struct placing *p)
+ * What is left of the piece goes back; returns where that begins. */
+static uint64_t piece_fill(struct move *move, const struct alloc_piece *piece,
+			   struct placing *p)
 {
 	uint64_t used = 0, n, left;
 	struct move_range *range;
@@ -228,6 +260,7 @@ static void piece_fill(struct move *move, const struct alloc_piece *piece,
 	if (used < piece->n)
 		space_give_back(tree_space(move->moves->fs->tree),
 				piece->sector + used, piece->n - used);
+	return piece->sector + used;
 }
 
 static uint64_t left_to_place(const struct move *move, const struct placing *p)
@@ -245,6 +278,8 @@ static int place_next(struct fs_txn *txn, struct move *move, struct placing *p)
 {
 	struct move_range *range = &move->range[p->next];
 	struct alloc_piece piece;
+	uint64_t end;
+	bool goes_on;
 	int rc = -ENOSPC;
 
 	if (!range->blocks) {
@@ -257,9 +292,11 @@ static int place_next(struct fs_txn *txn, struct move *move, struct placing *p)
 	}
 	if (p->cuts++ < SWAP_PIECES && move->places < MOVE_PLACES)
 		rc = piece_take(txn, move, move->source[range->source].sector,
-				left_to_place(move, p), &piece);
+				left_to_place(move, p), &piece, &goes_on);
 	if (!rc) {
-		piece_fill(move, &piece, p);
+		end = piece_fill(move, &piece, p);
+		if (goes_on)
+			move->moves->clean.open = end;
 	} else if (rc == -ENOSPC) {
 		places_undo(move, p->before);
 		range->blocks = 0;

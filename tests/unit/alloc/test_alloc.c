@@ -216,6 +216,23 @@ START_TEST(test_goes_on_behind)
 }
 END_TEST
 
+START_TEST(goes_on_to_the_end_of_a_track)
+{
+	struct alloc_piece piece;
+	struct bench bench;
+
+	bench_open(&bench, false, 1);
+	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2048, 80, &piece), 0);
+	ck_assert_uint_eq(piece.sector, 2048);
+	ck_assert_uint_eq(piece.n, 80);
+	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2128, 5000, &piece), 0);
+	ck_assert_uint_eq(piece.sector, 2128);
+	ck_assert_uint_eq(piece.n, 2048 - 80);
+	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2128, 80, &piece), -ENOSPC);
+	bench_close(&bench);
+}
+END_TEST
+
 START_TEST(test_directory_stays_together)
 {
 	struct alloc_want want = { .sectors = 8, .batch = 1600 };
@@ -569,6 +586,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_any_answer, 0, 4);
 	tcase_add_test(tcase, test_to_the_last_sector);
 	tcase_add_test(tcase, test_goes_on_behind);
+	tcase_add_test(tcase, goes_on_to_the_end_of_a_track);
 	tcase_add_test(tcase, test_directory_stays_together);
 	tcase_add_test(tcase, what_a_large_file_leaves_is_filled);
 	tcase_add_test(tcase, directories_lie_one_behind_the_other);

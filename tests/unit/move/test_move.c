@@ -489,6 +489,36 @@ START_TEST(files_are_brought_together)
 }
 END_TEST
 
+static unsigned cleaning_moves(const struct bench *b)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MOVE_SLOTS; i++)
+		n += b->moves->move[i] && !b->moves->move[i]->is_order;
+	return n;
+}
+
+/* Tracks are emptied only after what lies apart was brought together. */
+START_TEST(order_comes_before_cleaning)
+{
+	struct order_status s;
+	unsigned turns = 0;
+	struct bench b;
+
+	bench_open(&b, 240 + (uint64_t)_i);
+	order_all(&b);
+	do {
+		turn(&b);
+		ck_assert_uint_eq(cleaning_moves(&b), 0);
+		ck_assert_uint_lt(turns++, MAX_TURNS);
+		order_get_status(b.moves, &s);
+	} while (s.wanted || s.is_at_work);
+	ck_assert_uint_gt(s.sectors, 0);
+	files_verify(&b);
+	bench_close(&b);
+}
+END_TEST
+
 #define PARTS 40u
 
 static void part_do(struct bench *b, uint64_t ino, unsigned part,
@@ -636,6 +666,7 @@ int main(void)
 	tcase_add_loop_test(tcase, large_files_need_room, 0, 2);
 	tcase_add_test(tcase, outlives_a_mount);
 	tcase_add_loop_test(tcase, files_are_brought_together, 0, 2);
+	tcase_add_loop_test(tcase, order_comes_before_cleaning, 0, 2);
 	tcase_add_loop_test(tcase, what_is_read_is_brought_together, 0, 2);
 	tcase_add_loop_test(tcase, order_beside_users, 0, 8);
 	suite_add_tcase(suite, tcase);
