@@ -18,6 +18,9 @@
 #include "fs/data/file.h"
 #include "fs/op/content_watch.h"
 
+/* So little of the pool is free that nothing waits for gaps any more. */
+#define SHORT_PART 4u
+
 static uint32_t block_priority(uint64_t index)
 {
 	uint64_t z = (index + 1) * 0x9e3779b97f4a7c15;
@@ -151,6 +154,12 @@ static void block_init(struct file *file, struct block *block, uint64_t index,
 size_t buffers_free(const struct files *files)
 {
 	return pool_available(files->dirty_pool) + files->kept_count;
+}
+
+bool buffers_short(const struct files *files)
+{
+	return buffers_free(files) <= pool_count(files->dirty_pool) /
+					      SHORT_PART;
 }
 
 static void block_unkeep(struct file *file, struct block *block)

@@ -53,6 +53,8 @@ void block_keep(struct file *file, struct block *block);
 void blocks_forget(struct file *file, uint64_t first, uint64_t end);
 /* Buffers of the dirty pool that may be taken. */
 size_t buffers_free(const struct files *files);
+/* Are there so few of them that no write-back may wait for a gap? */
+bool buffers_short(const struct files *files);
 
 /* Log pins. */
 void log_pin_set(struct file *file, struct block *block, struct log_pin *pin);

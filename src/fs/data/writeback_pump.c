@@ -13,8 +13,6 @@
 #include "fs/data/flush_walk.h"
 #include "fs/data/writeback.h"
 
-/* So little of the pool is free that nothing waits for gaps any more. */
-#define SHORT_PART 4u
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 /* This part of the pool, which became dirty last, is left alone when memory is
  * short, and while the disk is idle. */
@@ -195,7 +193,7 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 {
 	size_t count = pool_count(files->dirty_pool);
 
-	if (buffers_free(files) <= count / SHORT_PART)
+	if (buffers_short(files))
 		files->policy->recall_all(files);
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->pinned_count > count / 4)

@@ -30,8 +30,6 @@
 				 * half a turn, which a gap is, it leaves as
 				 * much for the way there and back */
 #define MOST_BLOCKS 32u
-/* So little of the pool is free that nothing may wait. */
-#define SHORT_PART 4u
 #define LOOK_NS UINT64_C(100000000)
 #define READS_A_LOOK 2u		/* reads since the last look from which on users
 				 * count as reading */
@@ -59,9 +57,7 @@ static bool gaps_are_there(const struct fs *fs)
 
 static bool memory_is_short(const struct files *files)
 {
-	return buffers_free(files) <=
-		       pool_count(files->dirty_pool) / SHORT_PART ||
-	       !list_empty(&files->writers);
+	return buffers_short(files) || !list_empty(&files->writers);
 }
 
 bool gap_writeback_destages(const struct files *files)
