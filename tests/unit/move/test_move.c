@@ -16,6 +16,7 @@
 #define FILES 1500u
 #define BYTES 49152u		/* of a file */
 #define MAX_TURNS 400000u
+#define FULL_TURNS 60000u	/* five minutes */
 #define TURN_NS 5000000u
 #define HOUR_NS UINT64_C(3600000000000)
 
@@ -519,6 +520,73 @@ START_TEST(order_comes_before_cleaning)
 }
 END_TEST
 
+/* 97 % full, then of two small files one is deleted. */
+static void full_open(struct bench *b)
+{
+	struct fs_op stat = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
+	struct fs_op rest = { .type = FS_FALLOCATE };
+	uint64_t left;
+
+	memset(b, 0, sizeof(*b));
+	b->seed = 300;
+	rig_open(&b->rig, MIB, 300);
+	for (unsigned i = 0; i < FILES; i++)
+		file_make(b, i);
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+	ck_assert_int_eq(rig_do(&b->rig, &stat), 0);
+	left = stat.statfs.blocks * 3 / 100;
+	ck_assert_uint_gt(stat.statfs.free, left);
+	ck_assert_int_eq(rig_mknod(&b->rig, 1, "rest", S_IFREG | 0644,
+				   &rest.ino), 0);
+	rest.size = (stat.statfs.free - left) * TRAX_BLOCK_BYTES;
+	/* What checksums and extents will need is kept from it. */
+	while (rig_do(&b->rig, &rest))
+		rest.size -= TRAX_BLOCK_BYTES * 16;
+	for (unsigned i = 0; i < FILES; i++)
+		if (test_random(&b->seed) % 2)
+			file_remove(b, i);
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+	rig_remount(&b->rig);
+	sim_advance(b->rig.sim, HOUR_NS);
+}
+
+/* Pieces of a file of 16 MiB that is made now. */
+static unsigned large_pieces(struct bench *b)
+{
+	static uint8_t data[1 << 20];
+	struct fs_op op = { .type = FS_WRITE, .size = sizeof(data),
+			    .data = data };
+	uint64_t end = 0;
+
+	ck_assert_int_eq(rig_mknod(&b->rig, 1, "large", S_IFREG | 0644,
+				   &op.ino), 0);
+	for (; op.offset < 16u << 20; op.offset += op.size)
+		ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+	return pieces_of(b, op.ino, &end);
+}
+
+/* Where what was deleted left holes there is room for large files after a quiet
+ * time. */
+START_TEST(a_full_disk_has_room_again)
+{
+	unsigned before, after;
+	struct bench b;
+
+	full_open(&b);
+	before = large_pieces(&b);
+	rig_close(&b.rig);
+	full_open(&b);
+	ck_assert_int_eq(moves_open(b.rig.fs, &b.moves), 0);
+	for (unsigned turns = 0; turns < FULL_TURNS; turns++)
+		turn(&b);
+	after = large_pieces(&b);
+	files_verify(&b);
+	bench_close(&b);
+	ck_assert_uint_lt(after * 4, before);
+}
+END_TEST
+
 #define PARTS 40u
 
 static void part_do(struct bench *b, uint64_t ino, unsigned part,
@@ -667,6 +735,7 @@ int main(void)
 	tcase_add_test(tcase, outlives_a_mount);
 	tcase_add_loop_test(tcase, files_are_brought_together, 0, 2);
 	tcase_add_loop_test(tcase, order_comes_before_cleaning, 0, 2);
+	tcase_add_test(tcase, a_full_disk_has_room_again);
 	tcase_add_loop_test(tcase, what_is_read_is_brought_together, 0, 2);
 	tcase_add_loop_test(tcase, order_beside_users, 0, 8);
 	suite_add_tcase(suite, tcase);
