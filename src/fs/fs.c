@@ -340,6 +340,11 @@ int fs_event_fd(struct fs *fs)
 	return queue_event_fd(fs->queue);
 }
 
+size_t fs_request_bytes(const struct fs *fs)
+{
+	return fs->budget.flight;
+}
+
 bool fs_idle(const struct fs *fs)
 {
 	return list_empty(&fs->ops) && !fs->txn_count && files_idle(fs) &&

@@ -108,6 +108,9 @@ void fs_abandon(struct fs *fs);
 uint64_t fs_run(struct fs *fs, int timeout_ms);
 int fs_event_fd(struct fs *fs);		/* see disk_event_fd; -1: none */
 
+/* Bytes of the memory that are for requests under way. */
+size_t fs_request_bytes(const struct fs *fs);
+
 /* Nothing in flight at the disk and no op outstanding. */
 bool fs_idle(const struct fs *fs);
 
@@ -246,6 +249,10 @@ struct fs_op {
 				   struct fs_extent with room for `size`;
 				   out, ERRORS, COPIES, HEAT: JSON text, the
 				   caller frees */
+	void *(*room)(struct fs_op *op); /* READ with buffer == NULL: gives the
+				   buffer for `size` bytes when the data is
+				   there, so that a read that waits needs none;
+				   NULL: there is no memory */
 	fs_dir_fill fill;	/* READDIR */
 	void *fill_arg;
 	bool plus;		/* READDIR with attributes and references */

@@ -12,7 +12,7 @@ void *session_take_large(struct session *session)
 
 	if (session->large_free)
 		return session->large[--session->large_free];
-	if (session->large_made == SESSION_MAX_LARGE)
+	if (session->large_made == session->large_most)
 		return NULL;
 	buffer = mmap(NULL, SESSION_LARGE_BYTES, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -113,6 +113,11 @@ static void note_pages(struct request *req, uint32_t read_flags)
 		req->session->paged[req->op.ino % SESSION_PAGE_SLOTS] = true;
 }
 
+static void *room_of_read(struct fs_op *op)
+{
+	return request_room(request_of(op), op->size);
+}
+
 void ops_read(struct request *req)
 {
 	const struct fuse_read_in *in = req->fixed;
@@ -122,11 +127,8 @@ void ops_read(struct request *req)
 		request_reply(req, -EINVAL, NULL, 0);
 		return;
 	}
-	req->op.buffer = request_room(req, in->size);
-	if (!req->op.buffer) {
-		request_reply(req, -ENOMEM, NULL, 0);
-		return;
-	}
+	req->op.buffer = NULL;
+	req->op.room = room_of_read;
 	req->op.offset = in->offset;
 	req->op.size = in->size;
 	req->op.flags = in->flags;

@@ -57,7 +57,7 @@ void ops_init(struct request *req)
 {
 	const struct fuse_init_in *in = req->fixed;
 	struct session *session = req->session;
-	unsigned buffers = SESSION_MAX_LARGE;
+	unsigned buffers = session->large_most;
 	struct fuse_init_out out = {
 		.major = FUSE_KERNEL_VERSION,
 		.minor = in->minor < MINOR ? in->minor : MINOR,

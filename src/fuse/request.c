@@ -181,7 +181,10 @@ void *request_room(struct request *req, size_t bytes)
 		return uring_payload(req->slot);
 	if (!req->large)
 		req->large = session_take_large(req->session);
-	return req->large;
+	if (req->large || req->copy)
+		return req->large;
+	/* WRITEs have them all.  Nothing came with the request. */
+	return req->copy = malloc(bytes);
 }
 
 static bool send_reply(struct request *req, int error, const void *data,

@@ -49,7 +49,7 @@ static bool may_receive(struct session *session)
 	if (!session->receive)
 		return false;
 	return session->large_free ||
-	       session->large_made < SESSION_MAX_LARGE;
+	       session->large_made < session->large_most;
 }
 
 /*
@@ -95,6 +95,19 @@ static int watch_all(struct session *session)
 	return rc;
 }
 
+/* The kernel's count of background requests has 16 bits, and no disk gains from
+ * more that wait. */
+#define LARGE_MOST 1024u
+
+static unsigned large_most(const struct fs *fs)
+{
+	size_t fit = fs_request_bytes(fs) / SESSION_LARGE_BYTES;
+
+	if (fit > LARGE_MOST)
+		return LARGE_MOST;
+	return fit > SESSION_MIN_LARGE ? (unsigned)fit : SESSION_MIN_LARGE;
+}
+
 int session_new(struct fs *fs, const struct session_options *options,
 		struct session **out)
 {
@@ -105,6 +118,7 @@ int session_new(struct fs *fs, const struct session_options *options,
 		return -ENOMEM;
 	session->fs = fs;
 	session->options = *options;
+	session->large_most = large_most(fs);
 	session->attached = true;
 	session->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	session->epoll_fd = -1;

@@ -14,13 +14,15 @@
 
 /*
  * Large buffers, of a little over 1 MiB: the receive buffer, data of large
- * WRITEs that wait, replies to READ.  When fewer than two are left no more
- * requests are read, so that what has been read can always be answered.  The
- * kernel is told to keep fewer in the background (ops_init.c), so that this
- * takes a dozen threads with large direct WRITEs.  Free ones beyond
- * SESSION_KEEP_LARGE go back to the system.
+ * WRITEs that wait, replies while they are made (a READ that waits for the disk
+ * has none).  Their number follows the memory for requests under way, and is at
+ * least SESSION_MIN_LARGE.  When fewer than two are left no more requests are
+ * read, so that what has been read can always be answered.  The kernel is told
+ * to keep fewer in the background (ops_init.c), so that this takes a dozen
+ * threads with large direct WRITEs.  Free ones beyond SESSION_KEEP_LARGE go
+ * back to the system.
  */
-#define SESSION_MAX_LARGE 48u
+#define SESSION_MIN_LARGE 48u
 #define SESSION_KEEP_LARGE 16u
 
 /* Slots of io_uring in all, each with a payload of 1 MiB. */
@@ -52,9 +54,10 @@ struct session {
 	bool drained;			/* nothing was left to read */
 	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
-	void *large[SESSION_MAX_LARGE];	/* free ones */
+	void *large[SESSION_KEEP_LARGE];	/* free ones */
 	unsigned large_free;
 	unsigned large_made;
+	unsigned large_most;
 	struct list requests;		/* free ones */
 	unsigned outstanding;		/* requests not yet ended */
 	unsigned max_background;	/* requests that nobody waits for */

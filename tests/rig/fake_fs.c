@@ -51,7 +51,7 @@ struct fs {
 	struct hashmap *nodes, *names;
 	struct geom *geom;
 	uint64_t next_ino, next_seq, handles;
-	struct list waiting;		/* WRITEs */
+	struct list waiting;		/* READs and WRITEs */
 };
 
 static struct node *node_find(struct fs *fs, uint64_t ino)
@@ -314,6 +314,8 @@ static int op_read(struct node *n, struct fs_op *op)
 						    0;
 
 	op->result = op->size < left ? op->size : left;
+	if (!op->buffer)
+		op->buffer = op->room(op);
 	if (op->result)
 		memcpy(op->buffer, n->data + op->offset, op->result);
 	return 0;
@@ -570,14 +572,16 @@ int fs_close(struct fs *fs)
 	return 0;
 }
 
-/* A WRITE at this offset waits for a SYNCFS, as if memory was short. */
+/* A READ or WRITE at this offset waits for a SYNCFS, as if the disk was slow or
+ * memory short. */
 #define WAITING_OFFSET (1ull << 41)
 
 void fs_submit(struct fs *fs, struct fs_op *op)
 {
 	struct fs_op *waiting;
 
-	if (op->type == FS_WRITE && op->offset == WAITING_OFFSET) {
+	if ((op->type == FS_READ || op->type == FS_WRITE) &&
+	    op->offset == WAITING_OFFSET) {
 		list_add(&fs->waiting, &op->link);
 		return;
 	}
@@ -613,6 +617,12 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	(void)fs;
 	(void)timeout_ms;
 	return UINT64_MAX;
+}
+
+size_t fs_request_bytes(const struct fs *fs)
+{
+	(void)fs;
+	return 0;
 }
 
 bool fs_idle(const struct fs *fs)

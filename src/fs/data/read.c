@@ -392,20 +392,27 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 
 /* ---- READ ---- */
 
-static void read_copy(struct io *io, uint64_t end)
+static int read_copy(struct io *io, uint64_t end)
 {
-	uint8_t *out = io->op->buffer;
+	struct fs_op *op = io->op;
 	uint64_t n;
+	uint8_t *out;
 	const uint8_t *data;
 
+	if (!op->buffer)
+		op->buffer = op->room(op);
+	if (!op->buffer)
+		return -ENOMEM;
+	out = op->buffer;
 	while (io->pos < end) {
 		n = BLOCK_BYTES - io->pos % BLOCK_BYTES;
 		n = n < end - io->pos ? n : end - io->pos;
 		data = read_wait_block(&io->rwait, io->pos / BLOCK_BYTES);
-		memcpy(out + (io->pos - io->op->offset),
+		memcpy(out + (io->pos - op->offset),
 		       data + io->pos % BLOCK_BYTES, n);
 		io->pos += n;
 	}
+	return 0;
 }
 
 /* The next window: 0 = copied, -EINPROGRESS, or an error. */
@@ -428,9 +435,9 @@ static int read_window(struct io *io)
 		return rc;
 	chunks_used(&io->rwait, env_now_ns(io->file->files->fs->env) -
 		       io->begun_ns);
-	read_copy(io, end);
+	rc = read_copy(io, end);
 	read_wait_end(&io->rwait);
-	return 0;
+	return rc;
 }
 
 static void read_step(struct io *io)

@@ -3,6 +3,7 @@
  * drive in virtual time: each is read ahead so far that the way from one to the
  * other costs little.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "bench/rig.h"
@@ -134,6 +135,69 @@ START_TEST(files_read_in_turns_take_little_longer)
 }
 END_TEST
 
+static unsigned rooms;
+
+static void *give_room(struct fs_op *op)
+{
+	ck_assert_uint_le(op->size, sizeof(data));
+	rooms++;
+	return data;
+}
+
+static void *give_none(struct fs_op *op)
+{
+	(void)op;
+	return NULL;
+}
+
+START_TEST(a_read_has_no_buffer_while_it_waits)
+{
+	struct fs_op op = { .type = FS_READ, .room = give_room,
+			    .size = 2 * PIECE };
+	bool done = false;
+
+	forget_all();
+	op.ino = ino[0];
+	op.done = op_done;
+	op.owner = &done;
+	rooms = 0;
+	memset(data, 0, sizeof(data));
+	fs_submit(fs, &op);
+	fs_run(fs, 0);
+	ck_assert(!done && !rooms);
+	while (!done) {
+		sim_advance(rig.sim, 1000000);
+		fs_run(fs, 0);
+	}
+	ck_assert_int_eq(op.rc, 0);
+	ck_assert_uint_eq(op.result, 2 * PIECE);
+	ck_assert_uint_eq(rooms, 1);
+	ck_assert_uint_eq(data[0], 7);
+	ck_assert_uint_eq(data[2 * PIECE - 1], 7);
+	ck_assert_uint_eq(data[2 * PIECE], 0);
+	memset(data, 7, sizeof(data));
+}
+END_TEST
+
+START_TEST(a_read_without_room_fails_alone)
+{
+	struct fs_op op = { .type = FS_READ, .room = give_none, .size = PIECE };
+	bool done = false;
+
+	op.ino = ino[0];
+	op.done = op_done;
+	op.owner = &done;
+	fs_submit(fs, &op);
+	while (!done) {
+		sim_advance(rig.sim, 1000000);
+		fs_run(fs, 0);
+	}
+	ck_assert_int_eq(op.rc, -ENOMEM);
+	read_piece(0, 0, 1);
+	ck_assert_uint_eq(data[0], 7);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("streams");
@@ -142,6 +206,8 @@ int main(void)
 	tcase_add_checked_fixture(all, setup, teardown);
 	tcase_set_timeout(all, 120);
 	tcase_add_test(all, files_read_in_turns_take_little_longer);
+	tcase_add_test(all, a_read_has_no_buffer_while_it_waits);
+	tcase_add_test(all, a_read_without_room_fails_alone);
 	suite_add_tcase(suite, all);
 	return test_run(suite);
 }

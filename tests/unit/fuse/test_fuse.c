@@ -530,6 +530,46 @@ START_TEST(waiting_writes_stop_nobody_else)
 }
 END_TEST
 
+/* However many READs wait for the disk: none has a buffer before its data is
+ * there. */
+START_TEST(waiting_reads_stop_nobody_else)
+{
+	uint64_t node = make_file("f"), first;
+	struct fuse_read_in r = { .size = LARGE, .offset = 1ull << 41 };
+	unsigned i, n = 150;
+
+	first = t.unique + 1;
+	for (i = 0; i < n; i++)
+		send_request(FUSE_READ, node, &r, sizeof(r), NULL, 0);
+	ck_assert_int_eq(ask_attr(node), 0);
+	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
+	ck_assert_int_eq(take_reply(), 0);
+}
+END_TEST
+
+/* Replies to READ have room when WRITEs hold all buffers but the last. */
+START_TEST(a_read_is_answered_beside_waiting_writes)
+{
+	uint64_t node = make_file("f"), first;
+	struct fuse_write_in w = { .size = LARGE, .offset = 1ull << 41 };
+	struct fuse_read_in r = { .size = LARGE };
+	uint8_t *data = calloc(1, LARGE);
+	unsigned i;
+
+	first = t.unique + 1;
+	for (i = 0; i < background; i++)
+		send_request(FUSE_WRITE, node, &w, sizeof(w), data, LARGE);
+	ck_assert_int_eq(ask(FUSE_READ, node, &r, sizeof(r), NULL, 0), 0);
+	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
+	for (i = 0; i < background; i++)
+		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
+	ck_assert_int_eq(take_reply(), 0);
+	free(data);
+}
+END_TEST
+
 /* The kernel took the data long ago: the next write(2) is told instead. */
 START_TEST(writers_hear_of_a_full_disk)
 {
@@ -1020,6 +1060,8 @@ static TCase *session_tests(void)
 	tcase_add_test(c, directories_are_read_in_pieces);
 	tcase_add_test(c, large_writes_come_back);
 	tcase_add_test(c, waiting_writes_stop_nobody_else);
+	tcase_add_test(c, waiting_reads_stop_nobody_else);
+	tcase_add_test(c, a_read_is_answered_beside_waiting_writes);
 	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, chown_drops_suid);
 	tcase_add_test(c, statx_has_the_birth_time);
