@@ -209,6 +209,8 @@ START_TEST(init_takes_what_is_offered)
 	ck_assert_uint_eq(out.major, 7);
 	ck_assert_uint_eq(out.max_write, 1 << 20);
 	ck_assert_int_eq(out.max_pages * sysconf(_SC_PAGESIZE), 1 << 20);
+	/* Read-ahead is never dropped as that of a congested connection. */
+	ck_assert_uint_gt(out.congestion_threshold, out.max_background);
 	ck_assert(out.flags & FUSE_WRITEBACK_CACHE);
 	ck_assert(out.flags & FUSE_HANDLE_KILLPRIV_V2);
 	ck_assert(out.flags & FUSE_POSIX_ACL);
