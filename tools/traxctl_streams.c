@@ -82,6 +82,13 @@ static int admit(const struct arguments *a, uint64_t rate)
 			"beside what it has promised\n", a->path);
 		return EXIT_FAILED;
 	}
+	if (err == EDQUOT || err == EPERM) {
+		fprintf(stderr, "traxctl: %s: refused: %s\n", a->path,
+			err == EDQUOT ? "one user has half of what the disk "
+			"can do at most; give something back" :
+			"another user has a promise for it");
+		return EXIT_FAILED;
+	}
 	errno = err;
 	if (err)
 		return complain(a, "admit");

@@ -315,10 +315,26 @@ char *fs_stats_json(struct fs *fs);
 /* Readers with a pace, and what was promised to them. */
 char *fs_streams_json(struct fs *fs);
 
-/* Promises the readers of a file a rate in bytes a second (fuse/trax_stream.h),
- * and says what is promised to all, and to how many files.  -EBUSY,
- * -EOPNOTSUPP, -ENOMEM. */
-int fs_promise(struct fs *fs, uint64_t ino, uint64_t rate, uint64_t *rate_all,
+struct fs_promise {
+	uint64_t ino;
+	uint64_t rate;		/* bytes a second; 0 gives a promise back */
+	uint32_t uid;		/* the user who asks */
+	bool admin;		/* this user is not limited, and may change the
+				 * promises of others */
+};
+
+/*
+ * Promises the readers of a file a rate, instead of what they had
+ * (fuse/trax_stream.h).  *rate_all and *files say how many bytes a second are
+ * promised then, and to how many files.  The promise ends when the file is
+ * deleted, or was not read for a minute.
+ *
+ * -EBUSY: the disk cannot keep it beside the others; -EDQUOT: the user would
+ * have more than half of what the disk can do; -EPERM: another user has a
+ * promise for this file; -EOPNOTSUPP: it is not known what the disk can do;
+ * -ENOMEM.
+ */
+int fs_promise(struct fs *fs, const struct fs_promise *ask, uint64_t *rate_all,
 	       unsigned *files);
 char *fs_model_json(struct fs *fs);
 /* What lies where: "sectors" of the disk, and "parts" of it, equally large, in

@@ -415,8 +415,8 @@ char *fs_streams_json(struct fs *fs)
 	return text;
 }
 
-int fs_promise(struct fs *fs, uint64_t ino, uint64_t rate, uint64_t *rate_all,
+int fs_promise(struct fs *fs, const struct fs_promise *ask, uint64_t *rate_all,
 	       unsigned *files)
 {
-	return admission_ask(fs, ino, rate, rate_all, files);
+	return admission_ask(fs, ask, rate_all, files);
 }

@@ -522,6 +522,8 @@ static void ioctl_control(struct request *req)
 
 static void ioctl_stream(struct request *req)
 {
+	struct fs_promise ask = { .ino = req->op.ino, .uid = req->op.uid,
+				  .admin = request_by_admin(req) };
 	struct trax_stream stream;
 	const struct fuse_ioctl_in *in = req->fixed;
 	unsigned files = 0;
@@ -532,8 +534,8 @@ static void ioctl_stream(struct request *req)
 		return;
 	}
 	memcpy(&stream, req->data, sizeof(stream));
-	rc = fs_promise(req->session->fs, req->op.ino, stream.rate,
-			&stream.promised, &files);
+	ask.rate = stream.rate;
+	rc = fs_promise(req->session->fs, &ask, &stream.promised, &files);
 	stream.streams = files;
 	if (rc)
 		request_reply(req, rc, NULL, 0);

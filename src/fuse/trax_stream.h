@@ -1,5 +1,5 @@
 /*
- * trax_stream.h - asks a mounted traxfs to keep a rate for who reads a file:
+ * trax_stream.h - asks a mounted traxfs to keep a rate for readers of a file:
  *
  *	struct trax_stream stream = { .rate = 500000 };
  *
@@ -7,12 +7,15 @@
  *		... the disk can't do that beside what it has promised
  *
  * What is read of the file in order, in any pieces, at up to `rate` bytes a
- * second, is there in time then.  The promise holds until it is given back
- * (rate 0), nothing was read of the file for a minute, or the unmount.  A
- * second call replaces the first.  Anybody who may read a file may ask.
+ * second, is there in time then.  The promise ends when it is given back
+ * (rate 0), when nothing was read of the file for a minute, when the file is
+ * deleted, and with the unmount.  A second call replaces the first.  Anybody
+ * who may read a file may ask.  The files of one user, but for root and the
+ * user who mounted it, have half of what the disk can do at most.
  *
- * Errors: EBUSY, see above; EOPNOTSUPP: what the disk can do is not known;
- * ENOTTY: this is no file of a traxfs; ENOMEM.
+ * Errors: EBUSY, see above; EDQUOT: it would be more than the user's half;
+ * EPERM: another user has a promise for this file; EOPNOTSUPP: what the disk
+ * can do is not known; ENOTTY: this is no file of a traxfs; ENOMEM.
  */
 #ifndef TRAX_FUSE_TRAX_STREAM_H
 #define TRAX_FUSE_TRAX_STREAM_H

@@ -678,12 +678,11 @@ char *fs_streams_json(struct fs *fs)
 	return strdup("{}");
 }
 
-int fs_promise(struct fs *fs, uint64_t ino, uint64_t rate, uint64_t *rate_all,
+int fs_promise(struct fs *fs, const struct fs_promise *ask, uint64_t *rate_all,
 	       unsigned *files)
 {
 	(void)fs;
-	(void)ino;
-	*rate_all = rate;
+	*rate_all = ask->rate;
 	*files = 1;
 	return 0;
 }

@@ -23,11 +23,15 @@
 #define MEMORY_PART 2u
 /* A round that lasts longer gains nothing more. */
 #define ROUND_MOST_S 4.0
+/* One user has one in so many parts of what the disk can do, at most, so that
+ * nobody takes all of it from the others. */
+#define USER_PART 2u
 
 struct promise {
 	struct list link;	/* files->promises */
 	uint64_t ino, rate;
 	uint64_t heard_ns;	/* it was asked for, or made use of */
+	uint32_t uid;		/* the user who asked for it */
 };
 
 /* A seek grows with the root of the way, about. */
@@ -120,7 +124,29 @@ static unsigned promises(const struct files *files)
 	return n;
 }
 
-static int promise_make(struct fs *fs, uint64_t ino, uint64_t rate,
+/* Does what a user would have with this promise stay within the user's part of
+ * the disk? */
+static bool user_fits(const struct files *files,
+		      const struct admission_drive *drive,
+		      const struct fs_promise *ask)
+{
+	const struct list *pos;
+	uint64_t rate = ask->rate;
+	unsigned n = 1;
+
+	list_for_each(pos, &files->promises) {
+		const struct promise *other =
+			list_entry(pos, const struct promise, link);
+
+		if (other->uid == ask->uid && other->ino != ask->ino) {
+			rate += other->rate;
+			n++;
+		}
+	}
+	return admission_fits(drive, n * USER_PART, rate * USER_PART);
+}
+
+static int promise_make(struct fs *fs, const struct fs_promise *ask,
 			struct promise *had, uint64_t now_ns)
 {
 	struct files *files = fs->files;
@@ -131,22 +157,29 @@ static int promise_make(struct fs *fs, uint64_t ino, uint64_t rate,
 	if (!drive_known(fs, &drive))
 		return -EOPNOTSUPP;
 	/* The sum does not overflow. */
-	if (rate > drive.media_rate ||
-	    !admission_fits(&drive, promises(files) + !had, others + rate))
+	if (ask->rate > drive.media_rate ||
+	    !admission_fits(&drive, promises(files) + !had,
+			    others + ask->rate))
 		return -EBUSY;
+	if (!ask->admin && !user_fits(files, &drive, ask))
+		return -EDQUOT;
 	if (!had) {
 		promise = malloc(sizeof(*promise));
 		if (!promise)
 			return -ENOMEM;
 		list_add(&files->promises, &promise->link);
 	}
-	promise->ino = ino;
-	promise->rate = rate;
-	promise->heard_ns = now_ns;
+	*promise = (struct promise){
+		.link = promise->link,
+		.ino = ask->ino,
+		.rate = ask->rate,
+		.heard_ns = now_ns,
+		.uid = ask->uid,
+	};
 	return 0;
 }
 
-int admission_ask(struct fs *fs, uint64_t ino, uint64_t rate,
+int admission_ask(struct fs *fs, const struct fs_promise *ask,
 		  uint64_t *rate_all, unsigned *readers)
 {
 	struct files *files = fs->files;
@@ -155,9 +188,11 @@ int admission_ask(struct fs *fs, uint64_t ino, uint64_t rate,
 	int rc = 0;
 
 	forget_unheard(files, now_ns);
-	had = promise_of(files, ino);
-	if (rate)
-		rc = promise_make(fs, ino, rate, had, now_ns);
+	had = promise_of(files, ask->ino);
+	if (had && had->uid != ask->uid && !ask->admin)
+		return -EPERM;
+	if (ask->rate)
+		rc = promise_make(fs, ask, had, now_ns);
 	else if (had)
 		promise_end(had);
 	if (rc)
@@ -179,6 +214,14 @@ uint64_t admission_heard(struct files *files, uint64_t ino, uint64_t now_ns)
 	}
 	promise->heard_ns = now_ns;
 	return promise->rate;
+}
+
+void admission_end(struct files *files, uint64_t ino)
+{
+	struct promise *promise = promise_of(files, ino);
+
+	if (promise)
+		promise_end(promise);
 }
 
 uint64_t admission_rate_all(const struct files *files)

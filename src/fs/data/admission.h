@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct fs;
+struct fs_promise;
 struct files;
 
 /* What admission needs to know of a drive and of the memory. */
@@ -33,18 +34,17 @@ struct admission_drive {
 bool admission_fits(const struct admission_drive *drive, unsigned readers,
 		    uint64_t rate);
 
-/*
- * Promises a rate to the readers of a file, instead of what it had; 0: none.
- * In *rate_all and *readers what is promised then.  -EBUSY: the disk can't keep
- * it; -EOPNOTSUPP: what it can do is not known; -ENOMEM.
- */
-int admission_ask(struct fs *fs, uint64_t ino, uint64_t rate,
+/* fs_promise (fs.h). */
+int admission_ask(struct fs *fs, const struct fs_promise *ask,
 		  uint64_t *rate_all, unsigned *readers);
 
 /* The rate that a file was promised, which is being read; 0: none. */
 uint64_t admission_heard(struct files *files, uint64_t ino, uint64_t now_ns);
 
-/* What a file was promised and all together; 0: nothing. */
+/* The file is being deleted: its promise ends. */
+void admission_end(struct files *files, uint64_t ino);
+
+/* Bytes a second that are promised to all files together; 0: nothing. */
 uint64_t admission_rate_all(const struct files *files);
 
 void admission_free(struct files *files);

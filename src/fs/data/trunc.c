@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
+#include "fs/data/admission.h"
 #include "fs/data/bmap.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/dirty_block.h"
@@ -461,6 +462,7 @@ static void trunc_start(struct excl_lock *excl, int rc)
 	if (trunc->kind == TRUNC_DELETE) {
 		trunc_drop_blocks(trunc->file, 0, FOREVER / BLOCK_SECTORS);
 		loss_free(trunc->file);
+		admission_end(trunc->fs->files, trunc->file->ino);
 		rc = 0;
 	}
 	if (rc)

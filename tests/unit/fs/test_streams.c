@@ -1,7 +1,7 @@
 /*
  * test_streams.c - large files that are read at the same time, on a simulated
  * drive in virtual time: each is read ahead so far that the way from one to the
- * other costs little.
+ * other costs little.  And rates that are promised to their readers.
  */
 #include <errno.h>
 #include <string.h>
@@ -198,6 +198,55 @@ START_TEST(a_read_without_room_fails_alone)
 }
 END_TEST
 
+/* Asks for a promise.  *files: how many files have one then. */
+static int ask(unsigned i, uint64_t rate, uint32_t uid, unsigned *files)
+{
+	uint64_t all;
+
+	return fs_promise(fs, &(struct fs_promise){
+		.ino = ino[i], .rate = rate, .uid = uid, .admin = !uid },
+		&all, files);
+}
+
+START_TEST(a_user_gets_half_and_leaves_promises_of_others)
+{
+	uint64_t rate = 1 << 16;
+	unsigned files = 0;
+
+	read_piece(0, 0, 1);
+	while (!ask(0, rate, 1000, &files))
+		rate *= 2;
+	ck_assert_int_eq(ask(0, rate, 1000, &files), -EDQUOT);
+	/* What it was promised before still is. */
+	ck_assert_int_eq(ask(1, rate / 2, 1000, &files), -EDQUOT);
+	ck_assert_int_eq(ask(1, rate / 4, 1001, &files), 0);
+	ck_assert_uint_eq(files, 2);
+	ck_assert_int_eq(ask(0, 0, 1001, &files), -EPERM);
+	ck_assert_int_eq(ask(0, 1 << 16, 1001, &files), -EPERM);
+	ck_assert_int_eq(ask(0, 0, 0, &files), 0);
+	ck_assert_int_eq(ask(1, 0, 1001, &files), 0);
+	ck_assert_uint_eq(files, 0);
+	/* The administrator has no such limit. */
+	ck_assert_int_eq(ask(0, rate, 0, &files), 0);
+}
+END_TEST
+
+START_TEST(a_promise_ends_with_its_file)
+{
+	unsigned files = 0;
+
+	read_piece(0, 0, 1);
+	ck_assert_int_eq(ask(0, 1 << 16, 0, &files), 0);
+	ck_assert_int_eq(ask(1, 1 << 16, 0, &files), 0);
+	ck_assert_uint_eq(files, 2);
+	run(&(struct fs_op){ .type = FS_UNLINK, .ino = 1, .name = "a" });
+	run(&(struct fs_op){ .type = FS_FORGET, .ino = ino[0], .size = 1 });
+	run(&(struct fs_op){ .type = FS_SYNCFS, .ino = 1 });
+	ck_assert_int_eq(ask(1, 1 << 16, 0, &files), 0);
+	ck_assert_uint_eq(files, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("streams");
@@ -208,6 +257,8 @@ int main(void)
 	tcase_add_test(all, files_read_in_turns_take_little_longer);
 	tcase_add_test(all, a_read_has_no_buffer_while_it_waits);
 	tcase_add_test(all, a_read_without_room_fails_alone);
+	tcase_add_test(all, a_user_gets_half_and_leaves_promises_of_others);
+	tcase_add_test(all, a_promise_ends_with_its_file);
 	suite_add_tcase(suite, all);
 	return test_run(suite);
 }
