@@ -42,18 +42,20 @@ struct arguments {
 	const char *device;
 	const char *output, *state, *plot;
 	const char *list, *verify, *scratch;
-	bool quick, force, json, restart, scsi;
+	bool quick, force, json, restart, scsi, quiet;
 };
 
 const char *argp_program_version = "traxtract " PACKAGE_VERSION;
 
 enum { KEY_VERIFY = 256, KEY_LIST, KEY_PLOT, KEY_SCRATCH, KEY_JSON,
-       KEY_RESTART, KEY_SCSI };
+       KEY_RESTART, KEY_SCSI, KEY_QUIET };
 
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0, "Write the profile there; default: "
 	  "standard output", 0 },
 	{ "quick", 'q', NULL, 0, "What can be had within a minute", 0 },
+	{ "quiet", KEY_QUIET, NULL, 0, "Say nothing but warnings and errors",
+	  0 },
 	{ "state", 's', "FILE", 0, "Keep what must not be lost there", 0 },
 	{ "scsi", KEY_SCSI, NULL, 0, "Ask the drive for its tracks (SCSI "
 	  "translation of addresses)", 0 },
@@ -88,6 +90,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'q':
 		a->quick = true;
+		return 0;
+	case KEY_QUIET:
+		a->quiet = true;
+		msg_set_level(MSG_WARN);
 		return 0;
 	case 's':
 		a->state = arg;
@@ -412,6 +418,8 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 {
 	struct extract_state state = { 0 };
 	char *path = a->state ? strdup(a->state) : extract_state_path(id);
+	enum extract_progress shown = isatty(STDERR_FILENO) ?
+				      EXTRACT_TERMINAL : EXTRACT_LINES;
 	struct extract_run run = {
 		.state = &state,
 		.state_path = path,
@@ -419,8 +427,7 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 		.scsi = a->scsi ? a->device : NULL,
 		.quick = a->quick,
 		.scratch = a->scratch,
-		.progress = isatty(STDERR_FILENO) ? EXTRACT_TERMINAL :
-						    EXTRACT_LINES,
+		.progress = a->quiet ? EXTRACT_SILENT : shown,
 		.stopped = &stopped,
 	};
 	enum extract_end end = EXTRACT_FAILED;

@@ -45,6 +45,11 @@ expect 2 "not the same" ./traxtract --destructive-on "$dir/small" \
 	"$dir/image"
 expect 7 "another drive" ./traxtract --verify "$dir/spec.json" "$dir/image"
 
+# Of a comparison only the exit code tells, if so wanted.
+[ -s "$dir/err" ] || { echo "nothing said of another drive"; failed=1; }
+expect 7 "quiet" ./traxtract --quiet --verify "$dir/spec.json" "$dir/image"
+[ ! -s "$dir/err" ] || { echo "not quiet"; cat "$dir/err"; failed=1; }
+
 # In JSON, whatever the end.
 expect 4 "JSON" ./traxtract --json -s "$dir/state" -o "$dir/p" "$dir/image"
 grep -q '"end": "not measurable"' "$dir/err" || { echo "no JSON"; failed=1; }
