@@ -39,15 +39,15 @@ _trax()
 		_trax_words "$(_trax_commands "$program")" "$cur"
 	elif [[ $COMP_CWORD -eq 2 && $prev == scrub ]]; then
 		_trax_words "status start pause resume" "$cur"
-	elif [[ $COMP_CWORD -eq 2 && $prev == streams ]]; then
-		compopt -o filenames 2>/dev/null
-		mapfile -t COMPREPLY < <(compgen -W admit -- "$cur"
-			compgen -f -- "$cur")
 	elif [[ $COMP_CWORD -eq 2 && $prev == order ]]; then
 		_trax_words "status now pause resume" "$cur"
 	else
+		[[ $COMP_CWORD -ne 2 || $prev != streams ]] || list=admit
+		[[ $COMP_CWORD -ne 2 || $prev != tasks ]] ||
+			list="pause resume limit"
 		compopt -o filenames 2>/dev/null
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$cur"
+			compgen -f -- "$cur")
 	fi
 }
 

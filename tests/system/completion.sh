@@ -66,6 +66,14 @@ for command in status top report label uuid grow scrub metrics errors sync; do
 	complete_word traxctl $command | grep -qx $command ||
 		fail "traxctl $command"
 done
+complete_word traxctl streams a | grep -qx admit || fail "streams admit"
+complete_word traxctl tasks l | grep -qx limit || fail "tasks limit"
+for action in 'streams admit' 'tasks limit' 'scrub start' 'order now'; do
+	# shellcheck disable=SC2086
+	complete_by_zsh traxctl $action | grep -qx "${action#* }" ||
+		fail "zsh: $action"
+done
+complete_by_zsh traxctl label f | grep -qx admit && fail "zsh: label admit"
 for command in report order replicate; do
 	complete_by_zsh traxctl $command | grep -qx $command ||
 		fail "zsh: traxctl $command"
@@ -90,6 +98,12 @@ if command -v fish >/dev/null; then
 	fish -c "source '$top_srcdir/etc/traxfs.fish'
 		complete -C 'traxctl '" | grep -q '^report' ||
 		fail "fish: commands"
+	for action in 'streams admit' 'tasks limit' 'scrub start' 'order now'
+	do
+		fish -c "source '$top_srcdir/etc/traxfs.fish'
+			complete -C 'traxctl ${action% *} '" |
+			grep -qx "${action#* }" || fail "fish: $action"
+	done
 	fish -c "source '$top_srcdir/etc/traxfs.fish'
 		complete -C 'mkfs.traxfs --me'" | grep -q '^--measure' ||
 		fail "fish: options"
