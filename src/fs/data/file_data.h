@@ -34,10 +34,11 @@
 #define WB_SEGMENTS 16		/* places of one write-back, at most */
 #define SMALL_WB_SEGMENTS 4	/* ... and of one of a small file */
 #define SMALL_WB_BLOCKS (SMALL_FILE_BYTES / BLOCK_BYTES)
-#define SMALL_WBS 1024u	/* write-backs of small files: they fill some tracks */
-#define SMALL_WB_SHARE 8u	/* at least this many dirty blocks for each of
-				 * them */
-#define WBS_PER_FILE 4u
+#define SMALL_WBS 1024u	/* write-backs of small files, at most: together they
+			 * fill some tracks */
+#define SMALL_WB_SHARE 8u	/* dirty blocks of the pool for each of these
+				 * write-backs, at least */
+#define WBS_PER_FILE 4u		/* write-backs of one file at once, at most */
 #define DESTAGE_WBS 12u		/* write-backs kept for destaging */
 #define LARGE_DATA_WBS 12u /* write-backs of large files; few, so that their
 			    * stretches stay long */
@@ -52,7 +53,8 @@
 				 * most */
 #define READ_WAIT_CHUNKS (READ_WAIT_BLOCKS / CHUNK_BLOCKS + 1)
 #define FETCH_SEGMENTS 32u	/* extents read by one fetch, at most */
-#define STREAMS_PER_FILE 4
+#define STREAMS_PER_FILE 4	/* places at which a file is read in order at
+				 * the same time, at most */
 
 /* When dirty data is written back, the time in the kernel's cache included, as
  * ext4 has it: 30 s until it is written and 5 s until that is committed. */
@@ -74,21 +76,24 @@ struct writeback_policy;	/* writeback_policy.h */
 struct log_pin {
 	struct list link;
 	uint64_t seq;
-	unsigned refs;		/* blocks, those to be dropped among them */
-	unsigned dropped;	/* blocks that need it no more when a record is
-				   durable; 0: not in files->log_unpins */
-	struct list drop_link;
-	uint64_t drop_seq;	/* that record; 0: all that there are */
-	uint64_t drop_commit;	/* the first commit (log_pin_cover) that covers
-				 * all that made it superfluous */
+	unsigned refs;		/* number of blocks that need it */
+	unsigned dropped;	/* number of these that will not need it once
+				 * record drop_seq is durable; 0: it is not in
+				 * files->log_unpins */
+	struct list drop_link;	/* files->log_unpins */
+	uint64_t drop_seq;	/* record to wait for; 0: all records that there
+				 * are */
+	uint64_t drop_commit;	/* first commit (log_pin_cover) that covers all
+				 * changes by which the pin became
+				 * superfluous */
 };
 
 struct block {
 	struct block *left, *right;	/* treap, by index */
 	struct block *prev, *next;	/* neighbours, by index */
-	uint32_t priority;
+	uint32_t priority;	/* of the treap: random */
 	bool dirty;		/* newer than the tree and any write-back */
-	bool reserved;		/* space_reserve was called for it */
+	bool reserved;		/* space is reserved for it (space_reserve) */
 	bool bad_place;		/* it could not be written at its place */
 	uint8_t failures;	/* failed writes of its newest content, in a
 				 * row */
@@ -100,10 +105,12 @@ struct block {
 	struct file *file;
 	uint64_t index;
 	void *data;		/* the newest content */
-	struct writeback *wb;	/* the write-back that has it, maybe of an older
-				 * content */
-	struct log_pin *pin;	/* the content of the tree is in the log only */
-	void *pinned_data;	/* that content; NULL: it is not pinned */
+	struct writeback *wb;	/* write-back that has the block, maybe with
+				 * an older content; NULL: none */
+	struct log_pin *pin;	/* pin of the record that has the content of
+				 * the tree, if only the log has it */
+	void *pinned_data;	/* the content in that record; NULL: the block
+				 * is not pinned */
 	struct list link;	/* file->dirty, oldest first; files->kept if
 				 * the block is kept */
 	uint64_t stamp;		/* value of files->stamp when it became dirty */
@@ -120,19 +127,19 @@ struct chunk {
 	uint8_t *data;
 	uint16_t valid;		/* blocks whose content is that of the tree */
 	uint16_t reading;	/* blocks that a fetch wants */
-	uint16_t busy;		/* blocks of these that one fetch has looked up:
-				 * it alone writes into data */
+	uint16_t busy;		/* blocks in `reading` that one fetch has looked
+				 * up: only this fetch writes into data */
 	uint16_t stale;		/* blocks being read that the tree has changed
 				 * since */
 	uint16_t failed;	/* blocks that could not be read: -EIO */
 	uint16_t readahead;	/* blocks read ahead that no user has read
 				 * yet */
-	uint16_t has_replica;	/* blocks of those that have a replica */
-	bool from_replica;		/* a replica was read */
-	uint64_t addr, sector;	/* of its first block, if that was read ahead:
-				 * place of the original, and the place that was
+	uint16_t has_replica;	/* blocks in `readahead` that have a replica */
+	bool from_replica;	/* a replica was read instead of the original */
+	uint64_t addr, sector;	/* of the first block, if it was read ahead:
+				 * place of the original, and place that was
 				 * read */
-	unsigned pins;
+	unsigned pins;		/* number of users; 0: it is in files->lru */
 };
 
 /*
@@ -144,10 +151,12 @@ struct read_wait {
 	struct file *file;
 	uint64_t first;
 	unsigned n;		/* at most READ_WAIT_BLOCKS */
-	bool tree;		/* content of the tree, not a newer one */
+	bool tree;		/* wants the content that the tree has, not
+				 * a newer one */
 	bool background;	/* no user waits for it */
-	uint64_t deadline_ns;	/* of what is read for it; 0: soon */
-	bool waiting;
+	uint64_t deadline_ns;	/* deadline of its reads; 0: as soon as
+				 * possible */
+	bool waiting;		/* ready() has not been called yet */
 	struct chunk *chunks[READ_WAIT_CHUNKS];
 	void (*ready)(struct read_wait *rwait, int rc);
 	void *owner;
@@ -162,11 +171,12 @@ enum order_state { ORDER_NONE, ORDER_CUT, ORDER_FLUSH };
 /* A commit that waits for files that were replaced. */
 struct order_wait {
 	struct list link;	/* files->order_waits, oldest first */
-	uint64_t until_ns;	/* it goes on without them after this time */
+	uint64_t until_ns;	/* when it goes on without these files */
 	void (*go)(struct order_wait *wait);
 };
 
-/* Waits until no exclusive operation is at work on a file. */
+/* A reader or writer that waits until no exclusive operation is at work on a
+ * file. */
 struct shared_lock {
 	struct list link;
 	void (*granted)(struct shared_lock *lock);
@@ -189,9 +199,10 @@ struct stream {
 				 * for */
 	uint64_t begin;		/* byte at which its first read began */
 	unsigned count;		/* number of reads in order */
-	uint64_t used;
-	uint64_t window;	/* bytes it was read ahead the last time */
-	uint64_t turns;		/* value of files->turns then */
+	uint64_t used;		/* value of file->stream_clock at its last
+				 * read */
+	uint64_t window;	/* bytes read ahead the last time */
+	uint64_t turns;		/* value of files->turns at that time */
 	struct pace pace;
 };
 
@@ -233,12 +244,13 @@ struct file {
 	bool copies;			/* it may have REPLICA items */
 	struct loss *loss;		/* belongs to failure.c; NULL: nothing
 					 * was lost */
-	int load_rc;
+	int load_rc;			/* how loading ended */
 	unsigned users;			/* operations under way, and other
 					 * users */
-	uint64_t pause_ns; /* no write-back begins before this time ... */
-	uint64_t destage_pause_ns; /* ... nor one of what the log has before
-				    * this one */
+	uint64_t pause_ns;		/* no write-back begins before this
+					 * time, after a failure */
+	uint64_t destage_pause_ns;	/* no destage begins before this time,
+					 * after a failure */
 	uint64_t size;			/* bytes, as users see it */
 	uint64_t parent, goal;
 	struct list lock_waits;		/* struct shared_lock */
@@ -258,12 +270,14 @@ struct file {
 	struct list flush_link;		/* files->flush, unless `preparing` */
 	struct list pinned_link;		/* files->pinned_files */
 	uint64_t gap_cursor;		/* where the next destage is offered */
-	uint64_t destage_round;	/* the last round that has come by, and ... */
-	uint64_t destage_cursor; /* ... where it goes on; 0: with the next
-				  * file */
+	uint64_t destage_round;		/* last round of destaging that has
+					 * looked at this file */
+	uint64_t destage_cursor;	/* block where that round goes on; 0: it
+					 * has done with this file */
 	uint64_t flush_stamp;		/* dirty blocks up to this stamp are to
 					 * be written */
-	uint64_t cursor; /* where the next write-back is looked for */
+	uint64_t cursor;		/* block from which the next write-back
+					 * is looked for */
 	uint64_t batch_sectors;		/* sectors of its directory's flush */
 	uint64_t pump_round;		/* round in which it was last looked
 					 * at */
@@ -282,7 +296,7 @@ struct file {
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
 	unsigned reads;			/* reads of users under way */
-	uint64_t read_over_ns;		/* when the last one was over */
+	uint64_t read_over_ns;		/* when a user's read was last over */
 	uint64_t lone_reads;		/* reads of the disk that no stream
 					 * has made */
 	uint64_t readahead_next; /* sector from which is read ahead when its
@@ -360,14 +374,14 @@ struct files {
 					 * time */
 	struct list prealloc_waits;	/* struct waiter, until that is over */
 	struct list log_pins;		/* by seq */
-	const void *turn_of;	/* the stream that was read ahead last; the
-				 * files, if a large file was written back
-				 * since */
-	uint64_t turns;		/* how often that was another than before */
+	const void *turn_of;	/* stream that was read ahead last; pointer to
+				 * this structure, if a large file was written
+				 * back since */
+	uint64_t turns;		/* number of times that turn_of has changed */
 	struct pace_thread threads[PACE_THREADS];
 	struct list paced;		/* struct pace */
 	unsigned paced_count;
-	uint64_t steady_ns;		/* a stream was last heard of */
+	uint64_t steady_ns;		/* when a stream last read */
 	struct list promises;		/* admission.h */
 	struct list broken;		/* fetches that could not begin */
 	struct prefixes *prefixes;	/* prefix.h */
@@ -467,10 +481,7 @@ int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 	       unsigned from, unsigned to);
 /* WRITE operations that wait for memory go on. */
 void writers_run(struct files *files);
-/* What takes from a file has given back some room, or has ended: WRITE
- * operations that found none try again. */
-void writers_retry(struct files *files);
-/* What takes from a file has given back some room, or has ended: WRITE
+/* A truncation or deletion has given back some room, or has ended: WRITE
  * operations that found none try again. */
 void writers_retry(struct files *files);
 

@@ -6,34 +6,36 @@
 #include "fs/data/file_data.h"
 
 #define SECOND_NS 1000000000ull
-/* Who rests for so long waits for a clock and not for the disk: programs that
- * read on think for less. */
+/* A pause of 20 ms is a rest: a reader that pauses so long waits for a clock
+ * and not for the disk, as programs that read on need less between reads. */
 #define REST_NS 20000000ull
-/* The rate is a mean over some beats: readers come a little early or late. */
+/* A new measurement changes the rate by a quarter of the difference, as
+ * readers come a little early or late. */
 #define RATE_PART 4u
-/* Who has rested so often is a stream and no program that thought for a
+/* After four rests a reader is a stream, and no program that computed for a
  * moment. */
 #define STEADY_BEATS 4u
-/* Streams have ended when none has been heard of for so long: windows of the
- * kernel last for some seconds. */
+/* Streams have ended when none has read for 10 s: windows of the kernel's
+ * read-ahead last for some seconds. */
 #define STEADY_NS (10 * SECOND_NS)
-/* Who takes more than this part of what the disk gives is no stream among
- * others but waits for the disk, or for what it writes. */
+/* A reader that takes more than a quarter of the media rate is no stream but a
+ * program that waits for the disk, or for what it writes. */
 #define LARGE_PART 4u
-/* What is ahead of a reader lasts so long at least, so that many readers can
- * be served in one way over the disk. */
-#define LEAST_AHEAD_NS 1000000000ull
-/* A reader that has not been heard of for so long has gone. */
+/* What is read ahead of a reader lasts for a second at least, so that many
+ * readers can be served while the head goes once over the disk. */
+#define LEAST_AHEAD_NS SECOND_NS
+/* A reader that has not read for 30 s has ended. */
 #define GONE_NS (30 * SECOND_NS)
-/* Who reads so much at once and then rests has as much time for it, less one in
- * so many parts. */
+/* A direct read has to be over a quarter before the time that its bytes last
+ * at the reader's rate. */
 #define WAIT_PART 4u
-/* Who has no promise comes so much later than those that have one. */
+/* Readers without a promise have deadlines a second later than readers with
+ * one. */
 #define BEHIND_NS SECOND_NS
-/* A piece grows by what could be read in one in so many parts of the time by
- * which the one before came too early, if all readers do so. */
+/* A piece grows by what can be read in half of the time by which the piece
+ * before came too early, divided by the number of readers. */
 #define GROW_PART 2u
-/* All but this part of the chunks is for what is read ahead of them. */
+/* An eighth of the chunks is left for other reads. */
 #define SHARE_PART 8u
 
 void pace_end(struct files *files, struct pace *pace)

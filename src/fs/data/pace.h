@@ -32,13 +32,14 @@ struct pace {
 	uint64_t media_rate;	/* of the disk, set by the reader; 0: not
 				 * known */
 	unsigned beats;		/* rests since it has one */
-	bool direct;		/* no cache reads ahead for it */
+	bool direct;		/* reads by O_DIRECT: the kernel reads nothing
+				 * ahead for it */
 	uint64_t bytes;		/* bytes of the last read */
 	uint64_t piece;		/* bytes read ahead the last time */
 	bool promised;		/* the rate is a promise (admission.h) */
-	uint64_t behind_ns;	/* its deadlines are so much later, for the sake
-				 * of those with a promise */
-	/* For people. */
+	uint64_t behind_ns;	/* delay of its deadlines, so that readers with
+				 * a promise come first */
+	/* These are only shown to users (traxctl streams). */
 	uint64_t ino, ahead;	/* the file; all before this byte was read */
 	uint64_t reads, late;	/* reads, and those that missed a deadline */
 };
