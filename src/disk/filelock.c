@@ -16,7 +16,7 @@
 static int open_backing(const struct backing *b, bool read_only)
 {
 	struct stat st;
-	/* Only who may write can have it alone later on. */
+	/* An exclusive lock needs a descriptor that may write. */
 	int fd = open(b->path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0 && read_only)

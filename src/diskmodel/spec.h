@@ -2,8 +2,8 @@
  * spec.h - a drive on paper: specification and profile (traxfs-profile(5)).
  *
  * One JSON format serves both: the specification of a simulated drive, and the
- * profile of a real one as far as it has been measured.  A spec is owned by
- * who read or made it and freed with spec_free.
+ * profile of a real one as far as it has been measured.  The caller that reads
+ * or makes a spec owns it and frees it with spec_free.
  *
  * Units: sectors in a spec are physical sectors (physical_bytes), except where
  * a name says lbn; LBNs are sectors of 512 bytes.  Angles as in geom.h.

@@ -306,7 +306,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	next_ns = trim_ns < next_ns ? trim_ns : next_ns;
 	next_ns = edit_ns < next_ns ? edit_ns : next_ns;
 	next_ns = say_ns < next_ns ? say_ns : next_ns;
-	/* What the files, or those who were answered, asked of the tree. */
+	/* Files and answered operations may have begun transactions. */
 	if (tree_due(fs->tree))
 		return now_ns;
 	return queue_ns < next_ns ? queue_ns : next_ns;

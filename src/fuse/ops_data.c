@@ -2,9 +2,9 @@
  * ops_data.c - contents of files.
  *
  * The kernel owns size and times of regular files (write-back cache) and says
- * who must lose suid and sgid (HANDLE_KILLPRIV_V2) where it knows: for WRITE
- * and truncation.  For fallocate and copy_file_range it does not say; there
- * everybody but root counts as without CAP_FSETID.
+ * when a file must lose suid and sgid (HANDLE_KILLPRIV_V2) where it knows: for
+ * WRITE and truncation.  For fallocate and copy_file_range it does not say;
+ * there everybody but root counts as without CAP_FSETID.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -169,9 +169,9 @@ bool ops_full_reported(struct session *session, uint64_t ino)
 }
 
 /*
- * Who changes a file that is set-uid to somebody else takes these bits from it,
- * and the kernel still has the old mode: a file that was overwritten must not
- * be executed with it.  Before the reply, so that there is no moment between.
+ * A write by a user without CAP_FSETID clears suid and sgid, but the kernel
+ * still has the old mode, with which the overwritten file must not be executed.
+ * So the kernel's attributes are invalidated before the reply.
  */
 static void tell_mode(struct fs_op *op)
 {

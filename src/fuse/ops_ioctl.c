@@ -2,8 +2,8 @@
  * ops_ioctl.c - ioctls: file flags, those of a file system as a whole, and the
  * control of control.h.
  *
- * The kernel passes what the number says goes in and takes what goes out; it
- * checks who may change flags (owner, CAP_LINUX_IMMUTABLE).
+ * The kernel copies as many bytes in and out as the ioctl's number says, and
+ * checks whether a user may change flags (owner, CAP_LINUX_IMMUTABLE).
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -206,8 +206,8 @@ static void drop_pages(void *session, uint64_t ino)
 	notify_pages(((struct session *)session)->notify, ino);
 }
 
-/* What the kernel has in its pages may never reach the disk: they are dropped
- * before the answer, and who reads them anew gets an error. */
+/* Dirty pages of the kernel will never reach the disk: they are dropped before
+ * the answer, and reading them again gives an error. */
 static void done_shutdown(struct fs_op *op)
 {
 	struct request *req = request_of(op);

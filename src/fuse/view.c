@@ -9,7 +9,7 @@
  * a queue for that; users take turns.
  *
  * For a file: flush its data so that it has places (a read-only file system
- * refuses, which is no harm; who goes on from an offset has been there), then
+ * refuses, which is no harm; a request for a later page finds it flushed), then
  * ask for its extents, page by page, until the value is full.
  */
 #include <errno.h>

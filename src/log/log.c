@@ -398,7 +398,7 @@ static void waiters_wake(struct log *log, struct list *woken)
 	}
 }
 
-/* Lets everybody go on who waits for records, room or buffers; call after a
+/* Ends the waits for records, room and buffers that are over; called after a
  * completion. */
 void log_wake(struct log *log)
 {

@@ -62,7 +62,7 @@ struct judged {
 };
 
 enum choice_part {
-	CHOICE_ROWS,		/* who reads in order? */
+	CHOICE_ROWS,		/* which readers read in order */
 	CHOICE_READS,		/* each read by itself */
 	CHOICE_SEQUENCES,	/* arithmetic only: in one step */
 	CHOICE_BLOCKS,

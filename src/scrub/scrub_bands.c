@@ -232,7 +232,7 @@ static void windows_over(struct scrub *scrub, struct scrub_band *band)
 	}
 }
 
-/* A leaf is lost: who owns what it tells of can't be found out. */
+/* A leaf is lost: the owners of its sectors cannot be found out. */
 static void window_skip(struct scrub *scrub, struct scrub_window *w)
 {
 	if (w->end < w->from + SKIP_SECTORS)

@@ -206,7 +206,7 @@ static int put_apply(struct space *s, const struct sector_part *p)
 	int rc = rangeset_remove(&pending_running(s)->sectors, p->first,
 				 p->n);
 
-	/* A replay goes on to who was given what a replica had. */
+	/* In a replay the room of a replica may have a new owner already. */
 	if (!rc)
 		rc = rangeset_remove(&s->dropped, p->first, p->n);
 	largest_touch(s, p, false);

@@ -1,5 +1,5 @@
 /*
- * space.h - who may write where: node slots, free sectors, generations.
+ * space.h - what may be written where: node slots, free sectors, generations.
  *
  * Pure memory: no I/O, no tree.  Three states of a sector: free, used, and
  * pending(g): freed in generation g, which becomes free when the root of g is

@@ -184,8 +184,7 @@ static void grow_root(struct tree *tree)
 	buffer_set_parent(tree->buffers, old, root);
 }
 
-/* Tells the resident children that were moved to this node who their parent
- * is. */
+/* Sets the parent of the resident children that were moved to this node. */
 static void adopt(struct tree *tree, struct buffer *parent,
 		  const struct buffer *from)
 {

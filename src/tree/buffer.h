@@ -60,8 +60,8 @@ struct buffer {
 	struct buffer *parent;	/* NULL: the root, or not live */
 	struct buffer *hash_next;
 	struct list link;	/* member of free, lru, dirty or frozen */
-	struct list waiting;	/* loading: those who wait for it (struct
-				 * fetch_wait) */
+	struct list waiting;	/* loading: struct fetch_wait of transactions
+				 * that wait for it */
 	struct key low, high;	/* loading: the range of keys that the parent
 				 * gives it */
 	struct list later;	/* loading: member of the tree's list `later`,

@@ -246,8 +246,8 @@ static void finish(struct tree *tree)
 #define RELEASE_RUNS 32u
 #define RELEASE_RUN_NS 3000u
 
-/* A generation may have freed millions of runs.  Who waits for the checkpoint
- * waits for their room. */
+/* A generation may have freed millions of runs.  What waits for the checkpoint
+ * waits until their room is free. */
 static void run_releasing(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;

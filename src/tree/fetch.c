@@ -88,8 +88,9 @@ static void load_delivered(const struct buffer *buffer, uint64_t wait_ns)
 		});
 }
 
-/* Asks who has copies of nodes. Such a copy need not be right, so it is
- * verified. False: the node must be read from its place. */
+/* Takes the node from a replica, if the tree's supplier of replicas has one.  A
+ * replica need not be right, so it is verified.  False: the node must be read
+ * from its place. */
 static bool load_copy(struct buffer *buffer)
 {
 	const struct tree_copies *copies = &buffer->tree->copies;

@@ -3,9 +3,9 @@
  * disk, in one access.
  *
  * Leaves below one parent are mostly made one after the other and take slots
- * one behind the other, and somebody who wants one of them often wants the next
- * one soon: the checksums of a large file, the names of a directory.  The
- * parent is in memory and names their places.
+ * one behind the other, and a transaction that wants one of them often wants
+ * the next one soon: the checksums of a large file, the names of a directory.
+ * The parent is in memory and has their addresses.
  *
  * How many slots a run has follows from what became of the siblings that were
  * read so far: `reach` grows with each one that is used and shrinks with each

@@ -304,11 +304,11 @@ struct tree_node_read {
 enum tree_copy { TREE_COPY_NONE, TREE_COPY_HERE, TREE_COPY_LATER };
 
 /*
- * Who has copies of nodes, and learns which are wanted.  copy() fills in what
- * was the node at `addr` when it has it: it is verified like what the disk
- * gives.  TREE_COPY_LATER: it cannot say yet; who wants the node waits until
- * tree_copies_ready.  came() is told of each node that comes.  NULL: none of
- * both.
+ * A supplier of replicas of nodes, which also learns which nodes are read.
+ * copy() fills in the node at `addr` if it has a replica, which is verified
+ * like what the disk gives.  TREE_COPY_LATER: it cannot say yet; transactions
+ * that want the node wait until tree_copies_ready.  node_read() is called for
+ * each node that has been read.  Either may be NULL.
  */
 struct tree_copies {
 	enum tree_copy (*copy)(void *arg, traxaddr addr, void *node);

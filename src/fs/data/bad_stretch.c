@@ -6,9 +6,9 @@
  * sectors around a failed write are held back: FIRST_SECTORS at first, and
  * twice as much as is known to be bad with each failure at the edge of it,
  * until writes come out of the stretch.  A few failures pass over a stretch of
- * any size.  What is held is nobody's: it is given back after HOLD_NS without
- * another failure, or when room is wanted that is not there otherwise.  What is
- * bad for good is found by those who write there then (bad_sectors.c).
+ * any size.  Sectors that are held back have no owner: they are free again
+ * after HOLD_NS without another failure, or when there is no other room.  Later
+ * writes to them find out which are bad for good (bad_sectors.c).
  */
 #include "fs/data/bad_stretch.h"
 

@@ -250,8 +250,8 @@ static void read_wait_unpin(struct read_wait *rwait)
 	}
 }
 
-/* Where there are chunks it is memory that was missing: nobody who gives one
- * back will wake who waits. */
+/* A read that found no memory is tried again after 50 ms: no chunk that is
+ * given back would wake it. */
 #define NO_MEMORY_NS 50000000ull
 
 static void chunk_wait_memory(struct files *files)
@@ -570,7 +570,7 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 				.done = fetch_done,
 				.owner = fetch,
 			},
-			/* Who has a pace waits for it, if only later. */
+			/* A reader with a pace waits for it. */
 			.class = fetch->deadline_ns ? QUEUE_READ :
 						      fetch->class,
 			.deadline_ns = fetch->deadline_ns,
@@ -594,7 +594,7 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 		fetch_verify(fetch);
 }
 
-/* Those who wait for it have begun to wait meanwhile. */
+/* Read waits for broken fetches have begun to wait meanwhile. */
 void chunks_run(struct files *files)
 {
 	struct fetch *fetch;

@@ -1,5 +1,5 @@
 /*
- * failure.c - what is done when write-back fails, and who is told.
+ * failure.c - what is done when write-back fails.
  *
  *   failed write-back -> each block: its failures are counted, and
  *   disk/fault.h says:

@@ -1,5 +1,6 @@
 /*
- * failure.h - failed write-back: what becomes of the data, and who is told.
+ * failure.h - what becomes of data whose write-back has failed, and of its
+ * file.
  */
 #ifndef TRAX_DATA_FAILURE_H
 #define TRAX_DATA_FAILURE_H

@@ -30,17 +30,17 @@ void excl_lock_grant_next(struct file *file);
 void lock_waits_wake(struct list *waits);
 /* May data of this file be what fills the log? */
 bool file_fills_log(const struct file *file);
-/* Has something of the file failed just now, so that it is left alone for a
- * while?  writeback_pump comes again then.  What the log has waits by itself:
- * nobody waits for it. */
+/* Has a write of the file failed just now, so that no other is begun for a
+ * while?  writeback_pump is called again when that is over.  Destages have a
+ * pause of their own, as nobody waits for them. */
 bool file_pauses(const struct file *file);
 bool file_destage_pauses(const struct file *file);
 void file_pause(struct file *file, uint64_t pause_ns);
 void file_destage_pause(struct file *file, uint64_t pause_ns);
 /* Has writeback_pump called at this time, at the latest. */
 void files_wake_at(struct files *files, uint64_t ns);
-/* The head goes to a stream, or for the write-back of a large file (`who`: the
- * files): counts how often it comes from another one (files->turns). */
+/* The head goes to a stream (`who` points to it) or writes back a large file
+ * (`who` is `files`).  Counts in files->turns how often that changes. */
 void files_turn(struct files *files, const void *who);
 
 #endif

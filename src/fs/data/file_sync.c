@@ -155,7 +155,8 @@ void sync_start(struct files *files, struct sync *sync)
 	sync->stamp = files->stamp;
 	sync->waiter.owner = files;
 	list_init(&sync->link);
-	/* First: what ends by it looks who waits. */
+	/* This comes before the sync is in a list: write-backs that end by it
+	 * look for syncs that wait. */
 	if (sync->file)
 		files->policy->recall_data(sync->file);
 	else

@@ -1,8 +1,9 @@
 /*
- * loss.c - data of a file that was given up, and who was told.
+ * loss.c - data of a file that was given up, and which open file descriptions
+ * have been told.
  *
- * A loss is told to every open file description once, by fsync, as the
- * kernel's errseq does: to those that were opened before anybody was told.
+ * fsync tells a loss to every open file description once, as the kernel's
+ * errseq does: to those that were opened before the first of them was told.
  */
 #include "fs/data/loss.h"
 

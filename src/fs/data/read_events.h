@@ -83,9 +83,9 @@ struct read_events {
 	void (*close)(struct files *files);
 };
 
-/* One above the file system who wants to hear which parts of extents are read
- * from the disk for users, also before they ask for them.  From inside an
- * operation, so it must not submit any. */
+/* A call for each part of an extent that is read from the disk for users, also
+ * ahead of them.  It is made from inside an operation, so it must not submit
+ * any. */
 struct read_watch {
 	void (*read)(struct read_watch *watch,
 		     const struct read_segment *segment);

@@ -13,7 +13,8 @@
 #include "fs/drive/relocate.h"
 #include "fs/drive/super_write.h"
 
-#define BUSY_NS 100000000ull	/* before another look at who writes them */
+#define BUSY_NS 100000000ull	/* while the superblocks are being written, a
+				 * change of them is tried again after 0.1 s */
 
 struct super_edit {
 	struct fs_op *op;

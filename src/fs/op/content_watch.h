@@ -1,9 +1,10 @@
 /*
- * content_watch.h - one who wants to hear when the data of a file changes.
+ * content_watch.h - a call whenever the data of a file is about to change.
  *
- * changed() is called before the first byte of a file whose data is all mapped
- * becomes another one, and before a truncation, a punched hole or the deletion
- * of a file begins; from inside the operation, so it must not submit any.
+ * changed() is called before the first write to a file whose data is all
+ * mapped, and before a truncation, a punched hole or the deletion of a file
+ * begins.  It is called from inside the operation, so it must not submit any
+ * operation.
  */
 #ifndef TRAX_OP_CONTENT_WATCH_H
 #define TRAX_OP_CONTENT_WATCH_H

@@ -1,5 +1,5 @@
 /*
- * vnode.c - inodes in memory: who holds them, and when they go.
+ * vnode.c - inodes in memory: what holds them, and when they are dropped.
  *
  *            FS_LOOKUP, FS_OPEN ...             last name taken
  *   (none) ------------------------> held ----------------------> unlinked

@@ -123,7 +123,7 @@ static void ahead_start(struct files *files, const struct small_ra_file *near,
 	ahead_step(&ahead->lock);
 }
 
-/* ---- Who lies there ---- */
+/* ---- Looking up the owners of sectors ---- */
 
 /* How many of n sectors of a file are wanted. */
 static uint64_t look_wants(const struct small_ra_look *look, uint64_t n)

@@ -109,7 +109,7 @@ bool replicas_idle(const struct replicas *replicas)
 			     !replicas->maker);
 }
 
-/* ---- Who changes blocks ---- */
+/* ---- For code that changes blocks ---- */
 
 static void region_lost(struct fs *fs, uint64_t sector, uint64_t number)
 {
@@ -200,7 +200,7 @@ int replica_clear(struct fs_txn *txn, uint64_t ino, uint64_t first,
 	return 0;
 }
 
-/* ---- Who reads ---- */
+/* ---- For code that reads ---- */
 
 static bool copy_counts(struct replica_regions *regions,
 			const struct replica_copy *copy)
@@ -420,7 +420,7 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 		abandon_free(bad);
 }
 
-/* ---- Who needs room ---- */
+/* ---- For code that needs room ---- */
 
 static void room_commit(struct replicas *replicas);
 
@@ -518,7 +518,7 @@ static int drop_run(struct fs_txn *txn)
 	return rc;
 }
 
-/* Who waits is told when there is nothing more to drop. */
+/* There is nothing more to drop: ends the waits for room. */
 static void room_fail(struct replicas *replicas, int rc)
 {
 	struct fs_txn *txn;

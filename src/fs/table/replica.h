@@ -1,14 +1,14 @@
 /*
- * replica.h - copies of file blocks: the table in the tree, who uses it, and
- * who makes room.
+ * replica.h - replicas of file blocks: the table in the tree, and the calls for
+ * code that changes blocks, reads them, or needs room.
  *
- * 1. A copy counts while the REPLICA item of its original names a region that
- *    is there (format.h).  The regions are in memory, all of them.
- * 2. Whoever changes blocks of a file drops their copies in the same
- *    transaction (replica_probe, replica_apply) or in one before it during
- *    which nothing can be attached (replica_clear).
- * 3. A copy is verified with its original's checksum, so that even what breaks
- *    rule 2 is never returned.
+ * 1. A replica counts while the REPLICA item of its original names a region
+ *    that exists (format.h).  All regions are in memory.
+ * 2. A transaction that changes blocks of a file drops their replicas as well
+ *    (replica_probe, replica_apply), or they were dropped in a transaction
+ *    before it, since which none could be attached (replica_clear).
+ * 3. A replica is verified with its original's checksum, so that a violation of
+ *    rule 2 returns no wrong data.
  * 4. The room of a region is written when the record that drops it is durable:
  *    what a recovery finds in the table is what is on the disk.
  *

@@ -30,9 +30,9 @@ void partial_blocks_fini(struct partial_blocks *parts);
 bool partial_blocks_have_room(const struct partial_blocks *parts);
 
 /*
- * [sector, sector + n), within one unit and less than it, with its bytes.  0:
- * held; *whole is set if that completes the unit: it is the caller's, who frees
- * it.  -ENOMEM: no room, or what lies between is missing; it is not held.
+ * Holds the bytes of [sector, sector + n), a part of one unit.  When that
+ * completes the unit *whole is set, and the caller owns and frees it.  -ENOMEM:
+ * there is no room, or the part does not adjoin what is held; it is not held.
  */
 int partial_blocks_add(struct partial_blocks *parts, uint64_t sector,
 		       uint32_t n, const void *bytes,

@@ -1,7 +1,7 @@
 /*
  * head_state.h - what is believed of a drive at one moment: the input of every
  * decision that looks at rotation (request choice, nearest copy, range writes,
- * freeblock).  Pure data, made by head.h, read by those who decide.
+ * freeblock).  Pure data, made by head.h.
  *
  * Units: nanoseconds on the environment's clock; see service.h and geom.h.
  */

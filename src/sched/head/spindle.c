@@ -3,12 +3,12 @@
  *
  * Between readings the variance grows by that of the frequency and by the
  * wander of the spindle (Q of a random walk of frequency).  A reading further
- * off than GATE sigmas is left out: lateness has a long tail.  Several in a row
- * say that it is us who are wrong: then the phase is taken anew, from the least
- * late of them; and the frequency is doubted when that happens again and again,
- * since it may have been a host that was busy for a moment.  When so much time
- * has passed that whole turns can no longer be told apart, the next reading
- * gives the phase and says nothing of the frequency.
+ * off than GATE sigmas is left out, as lateness has a long tail.  Several such
+ * readings in a row mean that the state is wrong: then the phase is set from
+ * the least late of them.  The frequency is doubted only when that happens
+ * again and again, since once may have been a host that was busy for a moment.
+ * When so much time has passed that whole turns can no longer be told apart,
+ * the next reading sets the phase and says nothing of the frequency.
  *
  * The noise of readings is their own mean deviation, so that a noisy path
  * widens the gate by itself.  A delay that is always the same is part of the

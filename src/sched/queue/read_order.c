@@ -1,6 +1,6 @@
 /*
- * read_order.c - the queue and the drive order reads by turns, and who needs
- * less time for one has nearly all turns.
+ * read_order.c - the queue and the drive order reads by turns, and the one that
+ * needs less time for a read has nearly all turns.
  *
  * The drive knows its head better than anybody, and needs no host that answers
  * in time; but many drives order badly or hold only a few commands.  So each

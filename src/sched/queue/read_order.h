@@ -1,6 +1,7 @@
 /*
- * read_order.h - who orders many small reads: the queue, by where it believes
- * the head to be, or the drive, which has them all?  Found out by trying.
+ * read_order.h - are many small reads ordered by the queue, from the predicted
+ * head state, or by the drive, which is given all of them?  Found out by
+ * trying.
  *
  * Units: nanoseconds.
  */
@@ -14,14 +15,16 @@ enum read_orderer { ORDERED_BY_QUEUE, ORDERED_BY_DRIVE, READ_ORDERERS };
 
 struct read_order {
 	enum read_orderer by;	/* whose turn it is */
-	unsigned skipped, reads;	/* of this turn */
-	enum read_orderer best;	/* who needs less time */
-	unsigned turns, turns_most; /* since the other was tried, and until it
-				 * is tried again */
-	uint64_t last_ns;	/* when its last read was over */
+	unsigned skipped, reads; /* reads of this turn: those that are not
+				 * counted, and those that are */
+	enum read_orderer best;	/* the one that needs less time */
+	unsigned turns, turns_most; /* turns since the other was tried, and
+				 * until it is tried again */
+	uint64_t last_ns;	/* when the last read of this turn was over */
 	uint64_t turn_ns;	/* the time that `reads` took */
-	double mean_ns[READ_ORDERERS];	/* of a read, of late; 0: unknown */
-	uint64_t alone_ns;	/* nothing but reads was asked for since */
+	double mean_ns[READ_ORDERERS];	/* recent mean time of a read; 0: not
+				 * known */
+	uint64_t alone_ns;	/* since when only reads were submitted */
 };
 
 /* Something was submitted that is no small read: the queue orders for a

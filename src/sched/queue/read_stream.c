@@ -2,11 +2,12 @@
  * read_stream.c - a stream is known by where its last piece ends.
  *
  * A reader that has come back RUN times after its last piece was done, within
- * THINK_MAX_NS of late, is waited for twice as long as it usually thinks.  Who
- * asks for the next piece before that (read-ahead of many files that lie one
- * behind the other) has shown nothing.  That is less than what going away
- * and coming back costs, so being wrong half of the time would still pay; after
- * MISSED in a row it has to show itself again.
+ * THINK_MAX_NS of late, is waited for twice as long as it usually thinks.  A
+ * read that is submitted before the last piece is done (read-ahead of many
+ * files that lie one behind the other) does not count as coming back.  The wait
+ * is shorter than going away and coming back, so it pays even if half of the
+ * waits are in vain; after MISSED such waits in a row the reader has to come
+ * back RUN times again.
  */
 #include <stddef.h>
 
