@@ -18,9 +18,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/units.h"
+
 /* A turn that is expected to take so long is full, in nanoseconds: half of the
  * 2 ms that a turn may take, as machines differ. */
-#define TURN_FULL_NS 1000000u
+#define TURN_FULL_NS NS_PER_MS
 
 enum turn_part {
 	TURN_TRANSACTIONS,	/* runs of transactions on the tree */

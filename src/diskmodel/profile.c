@@ -20,7 +20,7 @@
 
 #define MIN_PERIOD_PS UINT64_C(60000000)
 #define MAX_PERIOD_PS UINT64_C(1000000000000)
-#define MAX_NS UINT64_C(100000000000)
+#define MAX_NS (100 * NS_PER_SECOND)
 #define MAX_W 1000.0
 
 static const char *const methods[PROFILE_METHODS + 1] = {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
 #include "fuse/scan_file.h"
@@ -137,8 +138,9 @@ void ops_read(struct request *req)
 
 /* ---- Full disks ---- */
 
-#define FULL_REPORTED_NS 3000000000ull /* for so long after the last failure   \
-					*/
+/* The disk counts as full for a file for this long after a write of it failed
+ * for lack of room. */
+#define FULL_REPORTED_NS (3 * NS_PER_SECOND)
 
 static void note_full(struct session *session, uint64_t ino)
 {

@@ -11,10 +11,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/units.h"
 #include "fuse/ops.h"
 #include "fuse/session_internal.h"
 
-#define WAIT_NS UINT64_C(500000000)
+#define WAIT_NS (500 * NS_PER_MS)
 
 struct scan_open {
 	uint64_t handle;		/* 0: free */

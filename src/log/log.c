@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "log/log_internal.h"
 
 /* Percentage of all tracks up to which room is promised to anybody, and up to
@@ -24,10 +25,10 @@
 #define URGENT_PERCENT 95u
 /* Time without a commit after which mirrors are written although their stage is
  * not full. */
-#define MIRROR_DELAY_NS 50000000ull
+#define MIRROR_DELAY_NS (50 * NS_PER_MS)
 /* Time without a commit after which missing mirrors make the log ask for a
  * checkpoint, which makes them needless. */
-#define MISSING_DELAY_NS 1000000000ull
+#define MISSING_DELAY_NS NS_PER_SECOND
 
 /* ---- Open and close ------------------------------------------------------ */
 

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "log/log_internal.h"
 #include "sched/queue/range_write.h"
 
@@ -30,7 +31,7 @@
 
 /* A commit that follows the last one within this time (3 ms) would have to wait
  * for anything that is written in between. */
-#define COMMIT_WAITS_NS 3000000u
+#define COMMIT_WAITS_NS (3 * NS_PER_MS)
 
 /* A track is not retired if the log would be this full (percent) without it. */
 #define LEAVE_PERCENT 60u

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "disk/fault.h"
 #include "log/log_internal.h"
 
@@ -27,7 +28,7 @@
 #define FULL_PERCENT 90u
 /* A write of mirrors that has waited this long (half a second) competes with
  * reads. */
-#define DEADLINE_NS 500000000ull
+#define DEADLINE_NS (500 * NS_PER_MS)
 
 static uint64_t stage_first_seq(const struct log_stage *s)
 {

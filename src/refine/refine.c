@@ -24,6 +24,7 @@
 
 #include "base/coro.h"
 #include "base/msg.h"
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "extract/measure.h"
 #include "extract/surface/heads.h"
@@ -33,14 +34,20 @@
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 
-#define QUIET_NS UINT64_C(100000000)
+/* The disk counts as idle after QUIET_GAPS times the recent pause between
+ * requests of users, of which no more than GAP_MAX_NS counts, and not before
+ * QUIET_NS. */
+#define QUIET_NS (100 * NS_PER_MS)
 #define QUIET_GAPS 10u
-#define GAP_MAX_NS UINT64_C(1000000000)
+#define GAP_MAX_NS NS_PER_SECOND
 /* The file system gets a new map when one part in this many of the disk has
  * become known. */
 #define ADOPT_SHARE 64u
-#define STATE_NS UINT64_C(300000000000)
+/* What has been measured is stored this often. */
+#define STATE_NS (300 * NS_PER_SECOND)
+/* After more failed reads than this the disk counts as gone. */
 #define GONE_ERRORS 64u
+/* In a geometry of more tracks changes are not followed without a map. */
 #define GROWN_TRACKS 1000000u
 /* When fewer than one in FLAT_SLOW of FLAT_READS reads take longer than 1 /
  * FLAT_TURNS of a revolution, nothing rotates for now (an emulator at full
@@ -48,10 +55,10 @@
 #define FLAT_READS 64u
 #define FLAT_SLOW 8u
 #define FLAT_TURNS 20u
-#define FLAT_REST_NS UINT64_C(600000000000)
+#define FLAT_REST_NS (600 * NS_PER_SECOND)
 /* Measuring pauses after this many reads that have decided nothing. */
 #define STALL_READS 50000u
-#define BUFFER_BYTES (2u << 20)
+#define BUFFER_BYTES (2u << 20)	/* longest read of a measurement */
 /* Refined angles are used when their sigma is below this part of a revolution,
  * and the refined period when its sigma is below TRIM_PERIOD_PPM. */
 #define TRIM_SIGMA 0.01

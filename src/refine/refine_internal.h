@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angle/trim.h"
 #include "extract/measure.h"
@@ -17,7 +18,7 @@
 #include "refine/refine.h"
 #include "sched/queue/queue.h"
 
-#define REST_NS UINT64_C(3000000000)
+#define REST_NS (3 * NS_PER_SECOND)
 /* Number of changes that are followed in one mount; when there is no map to
  * measure with, they are followed only in geometries of at most GROWN_TRACKS
  * tracks. */

@@ -2,6 +2,7 @@
  * refine_measure.c - what is measured, in which order: the coroutine of a
  * refinement.
  */
+#include "base/units.h"
 #include "refine/refine_internal.h"
 
 #include <errno.h>
@@ -18,27 +19,32 @@
 #include "extract/track/map.h"
 #include "fs/op/fs_internal.h"
 
+/* The disk is mapped in this many steps, or fewer if they would be shorter than
+ * STEP_MIN_SECTORS. */
 #define STEPS 256u
 #define STEP_MIN_SECTORS 65536u
+/* Boundaries of a finished map that are verified. */
 #define CHECKS 512u
+/* An interrupted measurement of mechanics or angles is begun anew, up to this
+ * number of tries. */
 #define MECH_TRIES 3u
 #define TRIM_TRIES 10u
 /* Pause after which angles need not be measured anew: the refinement finds the
  * phase of the spindle again by itself. */
-#define TRIM_REST_NS UINT64_C(60000000000)
+#define TRIM_REST_NS (60 * NS_PER_SECOND)
 /* Angles are not refined in geometries of more tracks, which would take too
  * much memory. */
 #define TRIM_TRACKS 3000000u
 /* A profile that did not fit is tried again this long after the mount; the wait
  * doubles with each of DOUBT_TRIES tries. */
-#define DOUBT_NS UINT64_C(60000000000)
+#define DOUBT_NS (60 * NS_PER_SECOND)
 #define DOUBT_TRIES 8u
 /* After this many tries in which something rotated, but not as the profile
  * says, it is another drive. */
 #define DOUBT_OTHER 3u
 /* The first pause of a measurement that makes no progress; each one is twice as
  * long as the one before, PAUSES times. */
-#define PAUSE_NS UINT64_C(60000000000)
+#define PAUSE_NS (60 * NS_PER_SECOND)
 #define PAUSES 12u
 /* Unknown tracks are measured again when they are more than one part in
  * AGAIN_SHARE of the disk, because the host may have been busy: at most
@@ -46,10 +52,10 @@
  * as long as each time makes at least one part in AGAIN_GAIN of them known. */
 #define AGAIN_SHARE 50u
 #define AGAIN_TIMES 4u
-#define AGAIN_NS UINT64_C(300000000000)
+#define AGAIN_NS (300 * NS_PER_SECOND)
 #define AGAIN_GAIN 4u
 /* Longest time spent on finding the period. */
-#define PERIOD_NS UINT64_C(20000000000)
+#define PERIOD_NS (20 * NS_PER_SECOND)
 
 /* ---- Measuring: the coroutine ---- */
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/units.h"
 
 #define BLOCK_SECTORS 8u
 #define NEAR_SECTORS 64u	/* distance up to which the head just goes on */
@@ -37,7 +38,7 @@
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* one read in this many of a sequence must
 				 * gain */
-#define LEAST_NS 50000000u	/* least saving of a sequence */
+#define LEAST_NS (50 * NS_PER_MS)	/* least saving of a sequence */
 #define MOST_SEEN (1u << 20)	/* size of the table: twice the blocks of all
 				 * sequences */
 #define STEP_READS 64u		/* reads that a step looks at, */

@@ -22,7 +22,7 @@
 
 #define DAY_SECONDS 86400u
 #define ITEM_VERSION 3u
-#define STORE_NS UINT64_C(60000000000)
+#define STORE_NS (60 * NS_PER_SECOND)
 #define NODE_ALIGN 4096u
 
 static int64_t now_seconds(const struct scrub *scrub)

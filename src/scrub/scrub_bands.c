@@ -15,13 +15,14 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "scrub/scrub_internal.h"
 
 #define BAND_SECTORS_LEAST 131072u	/* 64 MiB */
 #define PACE 300u			/* of the time, one part for loading */
-#define PACE_MOST_NS UINT64_C(10000000000)
+#define PACE_MOST_NS (10 * NS_PER_SECOND)
 #define AT_ONCE_SECTORS 131072u		/* less is wanted */
-#define RETRY_NS UINT64_C(60000000000)
+#define RETRY_NS (60 * NS_PER_SECOND)
 #define SKIP_SECTORS 131072u		/* after a leaf that is lost */
 #define STORED_SECTORS PIECE_SECTORS	/* unit of a stored cursor */
 #define STORED_DONE UINT32_MAX

@@ -28,6 +28,7 @@
  * 2. at most one generation is frozen.  3. no frozen buffer is written before
  * all frozen ones below it are sealed.
  */
+#include "base/units.h"
 #include "tree/ckpt_internal.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@
 
 /* A checkpoint that was due to the fill of the log and could trim nothing,
  * because records are pinned, is repeated after 1 s at the earliest. */
-#define FILL_PAUSE_NS 1000000000ull
+#define FILL_PAUSE_NS NS_PER_SECOND
 /* What is charged for a buffer that is frozen, and for one that is clean
  * again. */
 #define FREEZE_NS 50u

@@ -13,9 +13,8 @@
  */
 #include "tree/ckpt_internal.h"
 
-/* Leaves that one cut takes, and what is charged for each. */
+/* Leaves that one cut takes, at most. */
 #define GATHER_MOST 512u
-#define GATHER_NS 1500u
 /* Nothing is gained where so many leaves lie one behind the other on the
  * average: reading them on takes longer than the way there. */
 #define GATHER_RUN 4u
@@ -73,7 +72,7 @@ static unsigned gather_children(struct tree *tree, struct buffer *parent)
 		ckpt_take_next(tree, leaf);
 		n++;
 	}
-	turn_charge(&tree->env->turn, TURN_CHECKPOINT, n * GATHER_NS);
+	turn_charge(&tree->env->turn, TURN_CHECKPOINT, n * CKPT_TAKE_NS);
 	return n;
 }
 

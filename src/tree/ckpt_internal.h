@@ -11,6 +11,9 @@
 
 #include "tree/tree_internal.h"
 
+/* Time that is charged for a leaf which a checkpoint takes on. */
+#define CKPT_TAKE_NS 1500u
+
 /* ---- checkpoint.c ---- */
 
 /* The buffer joins those that are to be written; freeze: and is frozen. */

@@ -26,9 +26,8 @@
  * this a checkpoint is made. */
 #define SPILL_PART 8u
 #define SPILL_LEAST 16u
-/* So many at once, as one turn begins it, and what is charged for each. */
+/* Leaves that one turn takes, at most. */
 #define SPILL_MOST 512u
-#define GATHER_NS 1500u
 
 static bool may_spill(const struct buffer *buffer)
 {
@@ -88,7 +87,7 @@ bool ckpt_spill_begin(struct tree *tree)
 	qsort(ckpt->buffer, n, sizeof(*ckpt->buffer), by_key);
 	for (size_t i = 0; i < n; i++)
 		ckpt_take_next(tree, ckpt->buffer[i]);
-	turn_charge(&tree->env->turn, TURN_CHECKPOINT, n * GATHER_NS);
+	turn_charge(&tree->env->turn, TURN_CHECKPOINT, n * CKPT_TAKE_NS);
 	for (size_t i = 0; i < n; i++)
 		ckpt_freeze(tree, ckpt->buffer[i]);
 	tree->stats.spills++;

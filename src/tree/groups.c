@@ -15,11 +15,12 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "tree/tree_internal.h"
 #include "tree/tree_format.h"
 
 #define LOAD_NODES 16
-#define RETRY_NS 20000000ull
+#define RETRY_NS (20 * NS_PER_MS)
 /* One part in so many of the disk: see growth_is_cheap. */
 #define AT_ONCE_SHARE 32u
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "tree/tree_internal.h"
 
 /* When only NUMBERS_FEW inode numbers are left (an eighth: at 1,000 creates a
@@ -27,7 +28,7 @@ static void commit_done(struct waiter *waiter, int rc)
 		tree_fail(tree, "the log can't be written");
 }
 
-#define ORDER_MOST_NS 2000000000ull
+#define ORDER_MOST_NS (2 * NS_PER_SECOND)
 
 static uint64_t ordered_ns(const struct tree *tree, uint64_t due_ns)
 {

@@ -23,12 +23,13 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "base/units.h"
 #include "tree/tree_internal.h"
 
 #define SECTORS_PER_MIB 2048
 #define DEFAULT_POOL_BYTES ((size_t)32 << 20)
-#define DEFAULT_COMMIT_NS 5000000000ull
-#define DEFAULT_CHECKPOINT_NS 60000000000ull
+#define DEFAULT_COMMIT_NS (5 * NS_PER_SECOND)
+#define DEFAULT_CHECKPOINT_NS (60 * NS_PER_SECOND)
 
 /* ---- Superblock ---- */
 

@@ -13,6 +13,7 @@
 #include "fs/data/bad_stretch.h"
 
 #include "base/env.h"
+#include "base/units.h"
 #include "fs/data/file.h"
 
 /* 256 KiB: a scratch or a bad spot of a few tracks' width. */
@@ -22,7 +23,7 @@
 /* Of the room that is not promised; nodes, too, want some. */
 #define HOLD_SHARE 4u
 /* Long enough for what is being written now to be placed elsewhere. */
-#define HOLD_NS UINT64_C(30000000000)
+#define HOLD_NS (30 * NS_PER_SECOND)
 
 static void window_widen(struct range *window, uint64_t sector, uint64_t n)
 {

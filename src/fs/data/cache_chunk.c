@@ -17,6 +17,7 @@
  *    segment; then the original is read, twice; then each of the copies.
  */
 #include "fs/data/cache_chunk.h"
+#include "base/units.h"
 #include "fs/data/cache_chunk_internal.h"
 
 #include <errno.h>
@@ -252,7 +253,7 @@ static void read_wait_unpin(struct read_wait *rwait)
 
 /* A read that found no memory is tried again after 50 ms: no chunk that is
  * given back would wake it. */
-#define NO_MEMORY_NS 50000000ull
+#define NO_MEMORY_NS (50 * NS_PER_MS)
 
 static void chunk_wait_memory(struct files *files)
 {

@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "fs/data/file.h"
 #include "fs/op/content_watch.h"
 
@@ -282,7 +283,7 @@ bool block_unshare(struct files *files, struct block *block)
 
 /* The kernel passes data on after 30 s (dirty_expire_centisecs), or when the
  * file is closed. */
-#define KERNEL_AGE_NS 30000000000ull
+#define KERNEL_AGE_NS (30 * NS_PER_SECOND)
 
 /* The kernel may have had what arrives now since then. */
 static uint64_t first_written_ns(const struct file *file)

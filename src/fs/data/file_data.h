@@ -22,6 +22,7 @@
 #ifndef TRAX_DATA_FILE_DATA_H
 #define TRAX_DATA_FILE_DATA_H
 
+#include "base/units.h"
 #include "fs/data/bad_stretch.h"
 #include "fs/data/pace.h"
 #include "fs/op/block_units.h"
@@ -58,7 +59,7 @@
 
 /* When dirty data is written back, the time in the kernel's cache included, as
  * ext4 has it: 30 s until it is written and 5 s until that is committed. */
-#define WRITE_BACK_AGE_NS 35000000000ull
+#define WRITE_BACK_AGE_NS (35 * NS_PER_SECOND)
 #define SWEEP_PART 8u	/* an idle disk begins to write when one in this many of
 			 * the pool's blocks is dirty */
 

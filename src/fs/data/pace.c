@@ -3,12 +3,12 @@
  */
 #include "fs/data/pace.h"
 
+#include "base/units.h"
 #include "fs/data/file_data.h"
 
-#define SECOND_NS 1000000000ull
 /* A pause of 20 ms is a rest: a reader that pauses so long waits for a clock
  * and not for the disk, as programs that read on need less between reads. */
-#define REST_NS 20000000ull
+#define REST_NS (20 * NS_PER_MS)
 /* A new measurement changes the rate by a quarter of the difference, as
  * readers come a little early or late. */
 #define RATE_PART 4u
@@ -17,21 +17,21 @@
 #define STEADY_BEATS 4u
 /* Streams have ended when none has read for 10 s: windows of the kernel's
  * read-ahead last for some seconds. */
-#define STEADY_NS (10 * SECOND_NS)
+#define STEADY_NS (10 * NS_PER_SECOND)
 /* A reader that takes more than a quarter of the media rate is no stream but a
  * program that waits for the disk, or for what it writes. */
 #define LARGE_PART 4u
 /* What is read ahead of a reader lasts for a second at least, so that many
  * readers can be served while the head goes once over the disk. */
-#define LEAST_AHEAD_NS SECOND_NS
+#define LEAST_AHEAD_NS NS_PER_SECOND
 /* A reader that has not read for 30 s has ended. */
-#define GONE_NS (30 * SECOND_NS)
+#define GONE_NS (30 * NS_PER_SECOND)
 /* A direct read has to be over a quarter before the time that its bytes last
  * at the reader's rate. */
 #define WAIT_PART 4u
 /* Readers without a promise have deadlines a second later than readers with
  * one. */
-#define BEHIND_NS SECOND_NS
+#define BEHIND_NS NS_PER_SECOND
 /* A piece grows by what can be read in half of the time by which the piece
  * before came too early, divided by the number of readers. */
 #define GROW_PART 2u
@@ -85,7 +85,7 @@ static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 	if (at == pace->beat_at)
 		return;
 	if (at > pace->beat_at && ns) {
-		rate = (at - pace->beat_at) * SECOND_NS / ns;
+		rate = (at - pace->beat_at) * NS_PER_SECOND / ns;
 		if (pace->media_rate && rate > pace->media_rate / LARGE_PART)
 			pace_end(files, pace);
 		else
@@ -152,7 +152,7 @@ uint64_t pace_due_ns(const struct pace *pace, uint64_t offset)
 		return 0;
 	if (pace->direct)
 		ahead += pace->bytes / WAIT_PART * (WAIT_PART - 1);
-	return pace->beat_ns + 1 + ahead * SECOND_NS / pace->rate +
+	return pace->beat_ns + 1 + ahead * NS_PER_SECOND / pace->rate +
 	       pace->behind_ns;
 }
 
@@ -160,11 +160,11 @@ uint64_t pace_read_due_ns(const struct pace *pace, uint64_t offset,
 			  uint64_t now_ns)
 {
 	uint64_t due_ns = pace_due_ns(pace, offset);
-	uint64_t wait_ns = pace->rate ? pace->bytes * SECOND_NS / pace->rate :
-					0;
+	uint64_t wait_ns;
 
 	if (!due_ns || !pace->direct)
 		return due_ns;
+	wait_ns = pace->bytes * NS_PER_SECOND / pace->rate;
 	return now_ns + wait_ns / WAIT_PART * (WAIT_PART - 1) +
 	       pace->behind_ns;
 }
@@ -174,7 +174,7 @@ uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
 {
 	uint64_t pool = pool_count(files->chunk_pool) * CHUNK_BYTES;
 	uint64_t share = (pool - pool / SHARE_PART) / files->paced_count / 2;
-	uint64_t least = pace->rate * LEAST_AHEAD_NS / SECOND_NS;
+	uint64_t least = pace->rate * LEAST_AHEAD_NS / NS_PER_SECOND;
 	uint64_t at = pace->direct ? ahead->end : pace->beat_at, left;
 	uint64_t most = ahead->most < share ? ahead->most : share;
 
@@ -202,6 +202,6 @@ uint64_t pace_slack_ns(const struct pace *pace, uint64_t now_ns)
 	uint64_t end_ns = pace->beat_ns;
 
 	if (pace->rate && pace->ahead > at)
-		end_ns += (pace->ahead - at) * SECOND_NS / pace->rate;
+		end_ns += (pace->ahead - at) * NS_PER_SECOND / pace->rate;
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }

@@ -4,10 +4,13 @@
 #include "fs/data/unwritten.h"
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "fs/op/op.h"
 
-#define SAY_FIRST_NS 1000000000ull	/* for less nobody asks */
-#define SAY_NEXT_NS 10000000000ull
+/* How much is left to write is logged when an unmount has taken this long, as
+ * nobody wonders before, and then each time that the second time has passed. */
+#define SAY_FIRST_NS NS_PER_SECOND
+#define SAY_NEXT_NS (10 * NS_PER_SECOND)
 
 void unwritten_wait(struct files *files)
 {

@@ -18,6 +18,7 @@
  * nobody waits for it.  What the kernel holds back is not known here: another
  * file's fsync between the truncation and the close commits the truncation.
  */
+#include "base/units.h"
 #include "fs/data/file.h"
 #include "fs/data/write_order.h"
 #include "fs/data/file_sync.h"
@@ -25,8 +26,11 @@
 
 #include <errno.h>
 
-#define CUT_WAIT_NS 1000000000ull	/* a program writes anew in less */
-#define SYNC_WAIT_NS 1000000000ull	/* of an fsync, for other files */
+/* A commit waits this long for the new content of a file that was truncated to
+ * nothing: programs write it in less. */
+#define CUT_WAIT_NS NS_PER_SECOND
+/* An fsync waits this long for such files other than its own. */
+#define SYNC_WAIT_NS NS_PER_SECOND
 
 struct order {
 	struct sync sync;

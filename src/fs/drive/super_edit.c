@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "fs/drive/profile_save.h"
 #include "fs/drive/relocate.h"
 #include "fs/drive/super_write.h"
 
-#define BUSY_NS 100000000ull	/* while the superblocks are being written, a
-				 * change of them is tried again after 0.1 s */
+/* While the superblocks are being written, a change of them is tried again
+ * after this time. */
+#define BUSY_NS (100 * NS_PER_MS)
 
 struct super_edit {
 	struct fs_op *op;

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 
+#include "base/units.h"
 #include "fs/data/destage.h"
 #include "fs/data/dirty_block.h"
 #include "fs/data/file_sync.h"
@@ -30,10 +31,10 @@
 				 * half a turn, which a gap is, it leaves as
 				 * much for the way there and back */
 #define MOST_BLOCKS 32u
-#define LOOK_NS UINT64_C(100000000)
+#define LOOK_NS (100 * NS_PER_MS)
 #define READS_A_LOOK 2u		/* reads since the last look from which on users
 				 * count as reading */
-#define WAIT_NS UINT64_C(10000000000)
+#define WAIT_NS (10 * NS_PER_SECOND)
 #define LOG_PERCENT 60u
 #define SCAN_BLOCKS 4096u	/* looked at for one round of offers, */
 #define SCAN_FILES 512u		/* and files */

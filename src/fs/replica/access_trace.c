@@ -27,23 +27,30 @@
 /* Watts of a drive whose profile has none, from FS2, table 1. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
-#define QUIET_NS 100000000ull
+/* The disk counts as idle after QUIET_GAPS times the recent pause between
+ * operations, but after QUIET_NS to QUIET_MOST_NS in any case. */
+#define QUIET_NS (100 * NS_PER_MS)
 #define QUIET_MOST_NS (2 * NS_PER_SECOND)
 #define QUIET_GAPS 10u
-#define GAP_WEIGHT 8u
+#define GAP_WEIGHT 8u		/* that pause is a mean over about so many */
+/* A read after a longer pause than this begins a new sequence. */
 #define PAUSE_NS (2 * NS_PER_SECOND)
+/* Watermarks are looked at this often, and this many groups in one turn. */
 #define MARK_NS NS_PER_SECOND
-#define MARK_GROUPS 2048u	/* looked at in one turn */
+#define MARK_GROUPS 2048u
+/* Longest time that replicas are still made for before an unmount. */
 #define LEAVE_NS (5 * NS_PER_SECOND)
+/* Fewer new reads than this are not judged. */
 #define LEAST_READS 4u
-#define STREAMS 8u
-#define BUSY_READS 2048u
+#define STREAMS 8u		/* readers that the account tells apart */
+#define BUSY_READS 2048u	/* reads after which they are judged, at most */
 #define CHOICES HEAT_READS
 #define CHOOSE_NS 30000u	/* charged for a step of judging reads, and for
 				 * what it begins and ends with */
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
 				 * transaction */
 #define LOAD_ROOM 3u
+/* A seek, and the transfer rate (200 MB/s), of a drive that is not known. */
 #define USUAL_SEEK_NS 16000000.0
 #define USUAL_BYTES_PER_NS 0.2
 /* A region of less worth is dropped when others need its room; see

@@ -29,14 +29,14 @@
 #define MAX_TRACKS 16u		/* most tracks of nodes: reading more would take
 				 * long */
 #define LEAST_WAITS 6u
-#define LEAST_NS 40000000u
-#define LEAVE_NS 20000000u	/* least waiting time that makes replicas
-				 * worthwhile before closing */
+#define LEAST_NS (40 * NS_PER_MS)
+#define LEAVE_NS (20 * NS_PER_MS) /* least waiting time that makes replicas
+				   * worthwhile before closing */
 #define LEAVE_TRIES 3u
-#define USUAL_NS 20000000u	/* time there and back, where no wait was
-				 * measured */
-#define ALONE_NS 200000000u	/* least waiting time where no files are
-				 * copied */
+#define USUAL_NS (20 * NS_PER_MS) /* time there and back, where no wait was
+				   * measured */
+#define ALONE_NS (200 * NS_PER_MS) /* least waiting time where no files are
+				    * copied */
 
 struct node_use {
 	struct key low, high;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/access_trace.h"
 #include "fs/replica/replicate.h"
@@ -25,7 +26,7 @@
 /* Usual values of a drive of which nothing is known. */
 #define USUAL_SECTORS 24u
 #define USUAL_WEIGHT 8
-#define USUAL_WAY_NS 6000000u
+#define USUAL_WAY_NS (6 * NS_PER_MS)
 #define MAX_SECTORS 8192u
 /* Replicas within this many cylinders count as near. */
 #define NEAR_CYLINDERS 16u

@@ -8,14 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/units.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 
 #define BUSY_SHARE 250ull		/* a step takes one part in this many of
 					 * the time: less than half a percent */
-#define STEP_NS 100000000ull	/* time that commit and checkpoint add to a
-				 * step */
+#define STEP_NS (100 * NS_PER_MS)	/* time that commit and checkpoint add
+					 * to a step */
 #define ATTACH_ENTRIES 16u
 
 /* Blocks of one chunk that are copied together. */

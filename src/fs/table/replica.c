@@ -21,8 +21,8 @@
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/item_scan.h"
 
-#define BUSY_FIRST_NS 25000000000ull	/* time that a transaction which just
-					 * began is left alone */
+#define BUSY_FIRST_NS (25 * NS_PER_SECOND) /* time that a transaction which
+					    * just began is left alone */
 #define DROP_REGIONS 8u		/* regions dropped by one transaction */
 #define DROP_PATHS 40u
 #define DROP_CHANGES 24u

@@ -20,10 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "sched/freeblock/gap_fill.h"
 
 /* The least time without foreground requests before idle time begins. */
-#define QUIET_NS UINT64_C(100000000)
+#define QUIET_NS (100 * NS_PER_MS)
 
 static void freeblock_fini(void *arg);
 

@@ -16,6 +16,8 @@
 
 #include "sched/freeblock/gap_fill.h"
 
+#include "base/units.h"
+
 /* Tracks and nodes that one decision may look at: 100 us of work at most. */
 #define STEPS 300u
 /* What it is worth, in ns of the head's time, that a wanted run is gone, and
@@ -37,10 +39,10 @@
 #define CARE_COST 400u
 #define CARE_PART 64u
 #define CARE_MOST_PART 8u
-#define CARE_GAP_NS UINT64_C(50000000)
+#define CARE_GAP_NS (50 * NS_PER_MS)
 /* A pause of the foreground that is longer than this is no gap within an
  * activity, and is not counted as one. */
-#define GAP_MAX_NS UINT64_C(1000000000)
+#define GAP_MAX_NS NS_PER_SECOND
 /* In idle time a hole of up to this many unwanted sectors is read with its
  * neighbours, which costs less than two accesses. */
 #define HOLE_SECTORS 64u

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "sched/head/accuracy.h"
 #include "sched/head/head_internal.h"
 #include "sched/head/remap_detect.h"
@@ -38,7 +39,7 @@
 #define REFERENCE_ACCESSES 4u
 /* No reference read is made later than this after the last access, so that an
  * idle disk may stop. */
-#define REFERENCE_BUSY_NS 1000000000u
+#define REFERENCE_BUSY_NS NS_PER_SECOND
 /* A reference read is at most this many tracks away, where the drive's
  * read-ahead has not been. */
 #define REFERENCE_TRACKS 64u

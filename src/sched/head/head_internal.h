@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/units.h"
 #include "sched/head/accuracy.h"
 #include "sched/head/head.h"
 #include "sched/head/remap_detect.h"
@@ -18,7 +19,7 @@
  * is free to reorder them. */
 #define CHAIN_MAX 5u
 #define REFERENCE_SAVED 60u
-#define REFERENCE_NS 10000000000u
+#define REFERENCE_NS (10 * NS_PER_SECOND)
 /* A drive may hold in its cache what it read ahead behind this many of the
  * last reads. */
 #define READS_KEPT 32u

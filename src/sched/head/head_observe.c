@@ -2,6 +2,7 @@
  * head_observe.c - what the completions of requests tell: whether predictions
  * came true, the phase of the spindle, seeks, overheads, the drive's cache.
  */
+#include "base/units.h"
 #include "sched/head/head_internal.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@
  * RETRY_NS, at most RETRY_NS doubled with each failure in a row, up to
  * RETRY_DOUBLES times.  It is bounded because timing may become normal again at
  * any time, and a busy host spoils every second trial. */
-#define RETRY_NS UINT64_C(5000000000)
+#define RETRY_NS (5 * NS_PER_SECOND)
 #define RETRY_TIMES 32u
 #define RETRY_DOUBLES 1u
 /* Prediction that stayed on for this many accesses ends the row of failed
@@ -62,7 +63,7 @@
 #define LOST_RUN 64u
 /* A drive writes what is in its cache whenever nobody asks for anything, and is
  * elsewhere then.  It takes a second for some hundred places. */
-#define DESTAGE_NS 1000000000u
+#define DESTAGE_NS NS_PER_SECOND
 /* It has a cache if most of so many writes were taken by it. */
 #define TAKEN_MOST 8u
 /* Writes move the phase when no read has told it for this many accesses.  The

@@ -6,6 +6,7 @@
  * split 0 from its first sector to its last; else the second part first (a
  * whole track on a drive that would wait for its beginning).
  */
+#include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
 /* A run is begun at its first request when that lies no further back: what is
@@ -15,8 +16,8 @@
  * by the number of classes that wait: some tracks, since the way to another
  * place and back costs 20 ms, and short beside what reads are promised.  Nobody
  * waits for what is read ahead, unless it is of age. */
-#define RUN_NS 60000000u
-#define RUN_AHEAD_NS 150000000u
+#define RUN_NS (60 * NS_PER_MS)
+#define RUN_AHEAD_NS (150 * NS_PER_MS)
 
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {

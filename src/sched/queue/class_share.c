@@ -18,7 +18,8 @@
  */
 #include "sched/queue/class_share.h"
 
-#define MS 1000000ull
+#include "base/units.h"
+
 /* The time that is counted is divided by the weight and multiplied by this. */
 #define SCALE 64u
 /* Somebody waits for requests of the first classes: commits and reads. */
@@ -36,10 +37,10 @@ static const struct {
 	{ 0, 0, 4, 32 },
 	/* What is read ahead lies together: some tracks each time, so that
 	 * the way there and back (20 ms) is less than half of it. */
-	{ 35 * MS, 30 * MS, 14, 1 },
+	{ 35 * NS_PER_MS, 30 * NS_PER_MS, 14, 1 },
 	/* Nobody waits for write-back until memory is full. */
-	{ 20 * MS, 10 * MS, 6, 1 },
-	{ 10 * MS, 0, 1, 1 },
+	{ 20 * NS_PER_MS, 10 * NS_PER_MS, 6, 1 },
+	{ 10 * NS_PER_MS, 0, 1, 1 },
 };
 
 static uint64_t scaled_ns(const struct class_share *share, int class,

@@ -11,20 +11,22 @@
  */
 #include "sched/queue/commit_burst.h"
 
+#include "base/units.h"
+
 /* Commits in a row that make a burst, if they are this close together. */
 #define RUN 3u
-#define THINK_MAX_NS 2500000u
+#define THINK_MAX_NS 2500000u	/* 2.5 ms */
 /* A longer pause ends the row. */
-#define PAUSE_NS 20000000u
-/* The least time for which the next commit is waited for. */
+#define PAUSE_NS (20 * NS_PER_MS)
+/* The least time for which the next commit is waited for: 0.2 ms. */
 #define LEAST_NS 200000u
 /* A commit within this time before now is recent (commit_burst_of_late). */
-#define LATE_NS 100000000u
+#define LATE_NS (100 * NS_PER_MS)
 /* The background waits this long, or for this many commits, before its turn. */
-#define WAIT_NS 400000000u
+#define WAIT_NS (400 * NS_PER_MS)
 #define WAIT_COMMITS 150u
 /* Length of a turn of the background. */
-#define TURN_NS 50000000u
+#define TURN_NS (50 * NS_PER_MS)
 
 static bool is_burst(const struct commit_burst *burst)
 {

@@ -22,6 +22,7 @@
  */
 #include <errno.h>
 
+#include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
 #define LEAD_NS 60000u
@@ -32,12 +33,12 @@
 /* A command that the disk has had for so long is one that it tries again and
  * again, and others need not wait for it.  No drive with a short queue takes so
  * long for what it can read. */
-#define SLOW_NS 300000000u
+#define SLOW_NS (300 * NS_PER_MS)
 /* A disk that has several commands may leave one behind for the sake of nearer
  * ones.  When it has had a command for so long it gets no others
  * until that is done, or is a slow one: commits are to be over in 100 ms. */
-#define LEFT_COMMIT_NS 5000000u
-#define LEFT_NS 80000000u
+#define LEFT_COMMIT_NS (5 * NS_PER_MS)
+#define LEFT_NS (80 * NS_PER_MS)
 /* Where it has many reads to order it may leave one behind for as long as it
  * takes to read all of them so many times: order helps all of them more than
  * age. */

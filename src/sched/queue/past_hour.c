@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define MINUTE_NS UINT64_C(60000000000)
+#define MINUTE_NS (PAST_HOUR_NS / PAST_HOUR_MINUTES)
 
 void past_hour_add(struct past_hour *hour, uint64_t now_ns, unsigned kind,
 		   uint64_t ns)

@@ -7,8 +7,10 @@
 
 #include <stdint.h>
 
+#include "base/units.h"
+
 #define PAST_HOUR_MINUTES 60u
-#define PAST_HOUR_NS UINT64_C(3600000000000)
+#define PAST_HOUR_NS (3600 * NS_PER_SECOND)
 #define PAST_HOUR_KINDS 5u	/* of time: whatever the caller counts apart */
 
 struct past_hour {

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
 #define DEPTH_ROTATING 4u
@@ -51,11 +52,11 @@
 static const struct {
 	uint64_t age_ns, promised_ns;
 } class_ages[QUEUE_CLASSES] = {
-	[QUEUE_COMMIT] = { 35000000, 60000000 },
-	[QUEUE_READ] = { 120000000, 250000000 },
-	[QUEUE_READ_AHEAD] = { 1000000000, 2000000000 },
-	[QUEUE_WRITE_BACK] = { 2500000000, 5000000000 },
-	[QUEUE_IDLE] = { 30000000000, 60000000000 },
+	[QUEUE_COMMIT] = { 35 * NS_PER_MS, 60 * NS_PER_MS },
+	[QUEUE_READ] = { 120 * NS_PER_MS, 250 * NS_PER_MS },
+	[QUEUE_READ_AHEAD] = { NS_PER_SECOND, 2 * NS_PER_SECOND },
+	[QUEUE_WRITE_BACK] = { 2500 * NS_PER_MS, 5 * NS_PER_SECOND },
+	[QUEUE_IDLE] = { 30 * NS_PER_SECOND, 60 * NS_PER_SECOND },
 };
 /* A request of a class in which many wait is of age only when all of them could
  * have been served so many times, one after the other: there, order helps all

@@ -12,6 +12,8 @@
 
 #include "sched/queue/read_order.h"
 
+#include "base/units.h"
+
 /* With fewer there is hardly an order: the queue's choice, which hides the
  * way of the answer and of the next command, is as good as any. */
 #define LEAST_READS 3u
@@ -29,7 +31,7 @@
 #define LOSS_PERCENT 1.0
 /* What else is asked for comes again within this time, and would have to wait
  * behind all that the drive has. */
-#define ALONE_NS 250000000u
+#define ALONE_NS (250 * NS_PER_MS)
 
 static void turn_begin(struct read_order *order)
 {

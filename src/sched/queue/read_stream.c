@@ -15,7 +15,8 @@
 
 #define RUN 2u
 #define MISSED 2u
-#define THINK_MAX_NS 1500000u
+#define THINK_MAX_NS 1500000u	/* 1.5 ms */
+/* Added to each wait, for the jitter of the host: 0.2 ms. */
 #define LEAST_NS 200000u
 
 static struct read_stream *read_stream_find(struct read_streams *streams,

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
 #define PLACE_TRIES 32u
@@ -20,14 +21,14 @@
 #define AHEAD_SECTORS 16384u
 /* A request with this much time left still waits for the end of a run of its
  * class, which with other urgent requests takes as long. */
-#define URGENT_NS 70000000u
+#define URGENT_NS (70 * NS_PER_MS)
 /* The most urgent request and those that are due within this time after it are
  * served in the order of the policy: a few accesses. */
-#define TOGETHER_NS 20000000u
+#define TOGETHER_NS (20 * NS_PER_MS)
 /* Reads are served in the order of the policy that are due within this time
  * after the most urgent one of their class: as many accesses as make a good
  * order. */
-#define GROUP_NS 300000000ull
+#define GROUP_NS (300 * NS_PER_MS)
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
