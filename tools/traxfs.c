@@ -641,6 +641,22 @@ static bool make_absolute(char **path, char full[PATH_MAX])
 	return true;
 }
 
+/* May a file system be mounted there?  Says so if not. */
+static bool is_mount_point(const char *path)
+{
+	struct stat st;
+	int err = stat(path, &st) ? errno : 0;
+
+	if (!err && S_ISDIR(st.st_mode))
+		return true;
+	if (err == ENOTCONN)
+		msg_error("%s: a file system there has ended without "
+			  "unmounting: umount %s first", path, path);
+	else
+		msg_error("%s: not a directory; it is mounted on one", path);
+	return false;
+}
+
 static enum exit_code run(struct arguments *a)
 {
 	struct stat st;
@@ -658,11 +674,8 @@ static enum exit_code run(struct arguments *a)
 			  "writing the log has to be replayed");
 		return EXIT_USAGE;
 	}
-	if (stat(a->mountpoint, &st) || !S_ISDIR(st.st_mode)) {
-		msg_error("%s: not a directory; it is mounted on one",
-			  a->mountpoint);
+	if (!is_mount_point(a->mountpoint))
 		return EXIT_MOUNT;
-	}
 	if (a->again && !second_view(a->device, a->mountpoint, &a->settings))
 		return EXIT_SUCCESS;
 	return a->foreground ? serve(a, &nobody) : serve_in_background(a);

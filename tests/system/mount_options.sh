@@ -63,6 +63,10 @@ ended_is_said() {
 		grep -q "ended without unmounting: umount" "$work/said" ||
 			fail "ended: $(cat "$work/said")"
 	done
+	"$tools/traxfs" "$image" "$mnt" 2>"$work/said" &&
+		fail "mounted by traxfs over a daemon that has ended"
+	grep -q "ended without unmounting: umount" "$work/said" ||
+		fail "ended, by traxfs: $(cat "$work/said")"
 }
 
 # The loop device is made, waits, and goes.
