@@ -86,6 +86,12 @@ automatic_loop() {
 	wait_for_server
 	ended_is_said
 	umount "$mnt"
+	# The same with a root of which the kernel has no attributes.
+	"$tools/traxfs" "$image" "$mnt" || fail mount
+	kill -KILL "$(server)"
+	wait_for_server
+	ended_is_said
+	umount "$mnt"
 	"$tools/traxfs" "$image" "$mnt" || fail mount
 	[ "$(cat "$mnt/durable")" = durable ] || fail "sync did not wait"
 	"$tools/mount.traxfs" "$image" "$work/again" || fail "a second view"
