@@ -102,19 +102,22 @@ struct queue_request {
 	 * to disk.sector.  Not larger than the disk takes at once. */
 	struct queue_place *place;
 
-	/* The queue's. */
-	struct interval live;	/* submitted and not completed */
-	struct interval waiting;	/* ready to be chosen */
-	/* its sites among those that wait, if the head is known */
+	/* Members of the queue, which the caller leaves alone. */
+	struct interval live;	/* among requests that are submitted and not
+				 * completed */
+	struct interval waiting;	/* among requests that may be chosen */
+	/* Places where it can be served, among those of all requests that wait;
+	 * sites_n is 0 if the head is not known. */
 	struct policy_site site[1 + QUEUE_COPIES];
 	unsigned sites_n;
 	uint64_t waits_ns;	/* the time from which its waiting counts */
 	bool placed;		/* its place was chosen */
 	bool ready;		/* it is among those of its class that wait */
-	struct list link;	/* held, an access, or finished */
-	/* Of a request that goes out in pieces: the sectors given to the disk,
-	 * and the sector of the request with which it begins (its beginning
-	 * follows at the end). */
+	struct list link;	/* member of the held requests, of an access, or
+				 * of the finished requests */
+	/* A request that goes out in pieces: number of sectors that the disk
+	 * was given; and the sector of the request with which it begins, while
+	 * those before it go last. */
 	uint32_t issued_sectors, split_sectors;
 	bool gap_inside;	/* the filler may use the gap between parts */
 	bool suspended;		/* it waits again and has pieces left */
@@ -232,11 +235,11 @@ struct queue_filler {
  */
 #define QUEUE_GAP 7u
 
-/* NULL: nobody.  The queue is idle. */
+/* Sets the filler; NULL: there is none.  The queue must be idle. */
 void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 		      void *arg);
 
-/* How many reads wait that somebody waits for? */
+/* Number of waiting requests of class QUEUE_READ. */
 unsigned queue_reads_wait(const struct queue *queue);
 
 /* The filler wants something new: idle() is asked again. */
@@ -296,7 +299,8 @@ int queue_poll_ns(struct queue *queue, int64_t timeout_ns);
  * disk_poll fails with. */
 int queue_drain(struct queue *queue);
 
-/* Nothing waiting, nothing outstanding, nothing to tell. */
+/* No request waits, is at the disk, or has a done() that is still to be
+ * called. */
 bool queue_idle(const struct queue *queue);
 
 /* A descriptor that polls readable when queue_poll has work; -1: none. */

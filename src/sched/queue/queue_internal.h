@@ -14,12 +14,12 @@
 #include "sched/queue/read_order.h"
 #include "sched/queue/read_stream.h"
 
-/* So many small reads a drive is given that orders them itself: of the 32 that
- * most can have, some are left for what comes meanwhile. */
+/* Small reads that a drive is given at once which orders them itself: most
+ * drives can have 32, and some of these are left for other requests. */
 #define READ_ORDER_DEPTH 24u
 
-/* What of a track's end is less than two blocks is nobody's: what lies behind
- * it goes on all the same. */
+/* Sectors at the end of a track, less than two blocks, that are left out when a
+ * run of requests goes on behind them. */
 #define LEFT_OUT 15u
 
 /* One request to the disk: a request, several neighbours, a piece of one too
@@ -99,7 +99,7 @@ struct queue {
 	struct class_share share;
 	struct read_order read_order;
 	struct run_cut cut;
-	uint64_t arrived_ns;	/* the head to where it reads on since */
+	uint64_t arrived_ns;	/* since when the head reads on where it is */
 	uint64_t completed_writes, flushed_writes;
 	int flush_rc;		/* result of the first flush that failed; 0:
 				 * none has */
