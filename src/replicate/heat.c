@@ -19,7 +19,6 @@
 #define SAVED_BYTES 27u		/* bytes of a stored read */
 #define WAIT_UNIT_US 16u
 #define MOST_WAIT_US (UINT16_MAX * WAIT_UNIT_US)
-#define BLOCK_SECTORS 8u
 #define MOST_BLOCKS 256u	/* most blocks of one stored read */
 
 struct heat {
@@ -169,7 +168,7 @@ bool heat_extend(struct heat *heat, const struct heat_read *read)
 
 	if (!last || last->ino != read->ino ||
 	    last->block + last->blocks != read->block ||
-	    last->sector + last->blocks * BLOCK_SECTORS != read->sector ||
+	    last->sector + last->blocks * HEAT_BLOCK_SECTORS != read->sector ||
 	    last->copied != read->copied ||
 	    last->blocks + read->blocks > MOST_BLOCKS)
 		return false;
@@ -206,7 +205,7 @@ size_t heat_save(const struct heat *heat, unsigned part, uint64_t judged,
 			.block = le64_put(read->block),
 			.blocks = le32_put(read->blocks),
 			.sector_low = le32_put((uint32_t)(read->sector /
-							  BLOCK_SECTORS)),
+							  HEAT_BLOCK_SECTORS)),
 			.flags = (uint8_t)(read->begin | read->copied << 1 |
 					   read->from_copy << 2 |
 					   (number < judged) << 3),
@@ -228,7 +227,7 @@ uint64_t heat_load(struct heat *heat, const void *buf, size_t bytes)
 			.block = le64_get(from[i].block),
 			.blocks = le32_get(from[i].blocks),
 			.sector = (uint64_t)le32_get(from[i].sector_low) *
-				  BLOCK_SECTORS,
+				  HEAT_BLOCK_SECTORS,
 			.wait_us = le16_get(from[i].wait) * WAIT_UNIT_US,
 			.begin = from[i].flags & 1,
 			.copied = from[i].flags & 2,
@@ -238,7 +237,7 @@ uint64_t heat_load(struct heat *heat, const void *buf, size_t bytes)
 		if (!read.ino || !read.blocks)
 			continue;
 		heat_add(heat, &read);
-		heat_count(heat, read.sector, read.blocks * BLOCK_SECTORS);
+		heat_count(heat, read.sector, read.blocks * HEAT_BLOCK_SECTORS);
 		judged += from[i].flags >> 3 & 1;
 	}
 	return judged;

@@ -17,9 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HEAT_REGION_SECTORS (1u << 17)
-#define HEAT_READS 16384u
-#define HEAT_HALF 16384u
+#define HEAT_BLOCK_SECTORS 8u	/* sectors of a block of the file system */
+#define HEAT_REGION_SECTORS (1u << 17)	/* use is counted by parts of 64 MiB */
+#define HEAT_READS 16384u	/* number of the last reads that are kept */
+#define HEAT_HALF 16384u	/* reads after which a use counts half */
 
 struct heat;
 

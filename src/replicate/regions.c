@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "replicate/heat.h"
+
 #define WEEK_SECONDS 604800.0
 #define FRESH_SECONDS 3600u
-#define BLOCK_SECTORS 8u
 
 struct replica_regions {
 	struct replica_region *region;
@@ -144,7 +145,7 @@ double regions_worth(const struct replica_region *region, uint64_t now_seconds)
 		age = (double)(now_seconds - last);
 	if (!region->uses && age < FRESH_SECONDS)
 		uses = 1;
-	return (uses + 0.01) * exp2(-age / WEEK_SECONDS) * BLOCK_SECTORS /
+	return (uses + 0.01) * exp2(-age / WEEK_SECONDS) * HEAT_BLOCK_SECTORS /
 	       region->sectors;
 }
 

@@ -14,7 +14,6 @@
 #include "base/csum.h"
 #include "base/units.h"
 
-#define BLOCK_SECTORS 8u
 #define NEAR_SECTORS 64u	/* distance up to which the head just goes on */
 #define LEAST_READS 4u		/* least number of reads in a sequence */
 #define STREAM_SETS 64u		/* sets of readers, by the number of the file */
@@ -116,7 +115,7 @@ static bool goes_on(const struct replica_chooser *chooser, size_t at)
 
 	if (!before || read->begin)
 		return false;
-	end = before->read.sector + before->read.blocks * BLOCK_SECTORS;
+	end = before->read.sector + before->read.blocks * HEAT_BLOCK_SECTORS;
 	return read->sector >= end && read->sector - end <= NEAR_SECTORS;
 }
 
@@ -130,7 +129,7 @@ static uint64_t way_ns(const struct replica_chooser *chooser, size_t at)
 	if (!before || read->begin || chooser->judged[at].goes_on ||
 	    read->wait_us < NO_WAY_US)
 		return 0;
-	end = before->read.sector + before->read.blocks * BLOCK_SECTORS;
+	end = before->read.sector + before->read.blocks * HEAT_BLOCK_SECTORS;
 	way = chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
 	return way < read->wait_us * 1000ull ? way : read->wait_us * 1000ull;
 }
@@ -151,12 +150,13 @@ static bool stream_has(const struct choice_stream *stream,
 {
 	const uint64_t ahead = (uint64_t)read->blocks * STREAM_REQUESTS;
 	const uint64_t blocks = STREAM_GAP_BLOCKS + ahead;
-	const uint64_t sectors = STREAM_GAP_SECTORS + ahead * BLOCK_SECTORS;
+	const uint64_t sectors = STREAM_GAP_SECTORS +
+				 ahead * HEAT_BLOCK_SECTORS;
 
 	return stream->ino == read->ino &&
 	       read->block + ahead >= stream->block &&
 	       read->block <= stream->block + blocks &&
-	       read->sector + ahead * BLOCK_SECTORS >= stream->sector &&
+	       read->sector + ahead * HEAT_BLOCK_SECTORS >= stream->sector &&
 	       read->sector <= stream->sector + sectors;
 }
 
@@ -185,7 +185,8 @@ static void stream_go_on(struct choice_stream *stream,
 
 	if (!stream->used || block > stream->block) {
 		stream->block = block;
-		stream->sector = read->sector + read->blocks * BLOCK_SECTORS;
+		stream->sector = read->sector +
+				 read->blocks * HEAT_BLOCK_SECTORS;
 	}
 	stream->used = used;
 }
@@ -206,7 +207,7 @@ static void row_mark(struct replica_chooser *chooser, size_t at)
 		stream->row = ++chooser->rows;
 	stream_go_on(stream, &judged->read, at);
 	row = &chooser->row[stream->row];
-	row->sectors += judged->read.blocks * BLOCK_SECTORS;
+	row->sectors += judged->read.blocks * HEAT_BLOCK_SECTORS;
 	row->reads += !judged->goes_on;
 	judged->row = stream->row;
 }
@@ -228,7 +229,7 @@ static void read_judge(struct replica_chooser *chooser, size_t at)
 {
 	struct judged *judged = &chooser->judged[at];
 	const struct judged *before = judged_before(chooser, at);
-	const uint64_t sectors = judged->read.blocks * BLOCK_SECTORS;
+	const uint64_t sectors = judged->read.blocks * HEAT_BLOCK_SECTORS;
 
 	judged->way_ns = way_ns(chooser, at);
 	judged->price_ns = chooser->cost->transfer_ns(chooser->cost->arg,
@@ -344,7 +345,7 @@ static void sequences_judge(struct replica_chooser *chooser)
 		}
 		/* Replicas lie in a row because they were put there. */
 		if (!judged->read.from_copy)
-			row += judged->read.blocks * BLOCK_SECTORS;
+			row += judged->read.blocks * HEAT_BLOCK_SECTORS;
 	}
 	sequence_end(chooser, from, is_large(chooser, row) ? row_from : end);
 }
