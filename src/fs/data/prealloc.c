@@ -112,21 +112,26 @@ void preallocs_run(struct files *files)
 }
 
 /* One in few runs goes back at once, as a rule all of them. */
-void prealloc_release(struct file *file)
+static void give_back(struct files *files, struct prealloc *pre)
 {
-	struct files *files = file->files;
-	struct prealloc *pre = file->prealloc;
 	bool others = !list_empty(&files->preallocs_left);
 
-	if (!pre)
-		return;
 	files->prealloc_sectors -= pre->left.total;
-	files->prealloc_count--;
-	file->prealloc = NULL;
-	list_del(&pre->link);
 	list_add(&files->preallocs_left, &pre->link);
 	if (!others)
 		give_back_some(files);
+}
+
+void prealloc_release(struct file *file)
+{
+	struct prealloc *pre = file->prealloc;
+
+	if (!pre)
+		return;
+	file->files->prealloc_count--;
+	file->prealloc = NULL;
+	list_del(&pre->link);
+	give_back(file->files, pre);
 }
 
 void prealloc_settle(struct file *file)
@@ -251,20 +256,51 @@ static uint64_t wanted(const struct file *file, uint64_t from)
 	return known > track ? known : 0;
 }
 
+/* Forgets so many pieces at the front. */
+static void forget_front(struct prealloc *pre, unsigned pieces)
+{
+	unsigned i;
+
+	for (i = 0; i < pieces; i++) {
+		pre->off += pre->piece[i].n;
+		pre->n -= pre->piece[i].n;
+	}
+	pre->pieces -= pieces;
+	for (i = 0; i < pre->pieces; i++)
+		pre->piece[i] = pre->piece[i + pieces];
+}
+
 /* Pieces at the front of which nothing is left are forgotten. */
 static void prealloc_pass(struct prealloc *pre)
 {
-	unsigned used = 0, i;
+	while (pre->pieces &&
+	       !rangeset_meets(&pre->left, pre->off, pre->piece[0].n))
+		forget_front(pre, 1);
+}
 
-	while (used < pre->pieces &&
-	       !rangeset_meets(&pre->left, pre->off, pre->piece[used].n)) {
-		pre->off += pre->piece[used].n;
-		pre->n -= pre->piece[used].n;
-		used++;
+/* What is left of so many pieces at the front goes back: what has not come by
+ * now does not come soon.  -ENOMEM. */
+static int give_back_front(struct prealloc *pre, unsigned pieces)
+{
+	struct prealloc *front = abandon_alloc(pre->files->fs, sizeof(*front));
+	uint64_t n = 0;
+	unsigned i;
+
+	if (!front)
+		return -ENOMEM;
+	for (i = 0; i < pieces; i++)
+		n += pre->piece[i].n;
+	*front = *pre;
+	front->pieces = pieces;
+	front->n = n;
+	rangeset_init(&front->left);
+	if (rangeset_move_out(&pre->left, pre->off, n, &front->left)) {
+		abandon_free(front);
+		return -ENOMEM;
 	}
-	pre->pieces -= used;
-	for (i = 0; i < pre->pieces; i++)
-		pre->piece[i] = pre->piece[i + used];
+	forget_front(pre, pieces);
+	give_back(pre->files, front);
+	return 0;
 }
 
 static struct prealloc *prealloc_new(struct file *file, uint64_t off)
@@ -309,24 +345,42 @@ static int take(const struct file *file, uint64_t n, uint64_t after,
 	return rc == -E2BIG ? -ENOSPC : rc;
 }
 
+/* Does the write-back belong to what the file's preallocation is for, or does
+ * somebody write elsewhere in the file? */
+static bool is_near(const struct prealloc *pre, uint64_t off)
+{
+	return off + pre->n >= pre->off && off <= pre->off + 2 * pre->n;
+}
+
+/* The first sector of the hole that a write-back fills.  What is on its way is
+ * not mapped yet, but is none. */
+static uint64_t hole_of(const struct writeback *wb)
+{
+	uint64_t off = wb->first * BLOCK_SECTORS;
+	uint64_t tail = wb->file->tail_addr ? wb->file->tail_off : 0;
+
+	return tail > wb->hole && tail <= off ? tail : wb->hole;
+}
+
 /* Where the preallocation is to begin: where the present one ends, or at the
  * hole that the write-back fills: what comes before may be written later. */
 static uint64_t begin_at(const struct writeback *wb, uint64_t *after)
 {
 	struct file *file = wb->file;
 	struct prealloc *pre = file->prealloc;
-	uint64_t off = wb->first * BLOCK_SECTORS;
+	uint64_t off = wb->first * BLOCK_SECTORS, hole = hole_of(wb);
 	const struct alloc_piece *last;
 
 	if (pre)
 		prealloc_pass(pre);
-	if (pre && (pre->pieces == 0 || pre->pieces > PIECES / 2 ||
-		    off < pre->off + pre->n || off > pre->off + 2 * pre->n)) {
+	if (pre && (!pre->pieces || !is_near(pre, off) ||
+		    (pre->pieces > PIECES / 2 &&
+		     give_back_front(pre, pre->pieces - PIECES / 2)))) {
 		prealloc_release(file);
 		pre = NULL;
 	}
 	if (!pre)
-		return off - wb->hole < KNOWN_MOST ? wb->hole : off;
+		return off - hole < KNOWN_MOST ? hole : off;
 	last = &pre->piece[pre->pieces - 1];
 	*after = last->sector + last->n;
 	return pre->off + pre->n;
@@ -342,6 +396,10 @@ int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group)
 	if (!wanted(file, wb->hole))
 		return -ENOSPC;
 	from = begin_at(wb, &after);
+	/* What comes late, and was given a place that is not there any more,
+	 * does not take the rest of the file away from its own. */
+	if (wb->first * BLOCK_SECTORS < from)
+		return -ENOSPC;
 	n = wanted(file, from);
 	pre = file->prealloc ? file->prealloc : prealloc_new(file, from);
 	if (!pre)

@@ -101,6 +101,50 @@ START_TEST(test_crash)
 }
 END_TEST
 
+static unsigned extents_of(struct rig *rig, uint64_t ino)
+{
+	static struct fs_extent extent[512];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .size = 512,
+			    .buffer = extent };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	ck_assert_uint_lt(op.result, 512);
+	return (unsigned)op.result;
+}
+
+#define LATE_EACH 2u	/* one piece in so many comes late ... */
+#define LATE_BY 41u	/* ... by so many pieces */
+#define NEVER 10u	/* this piece does not come at all */
+
+/*
+ * A file is written from its beginning to its end, but some pieces come late
+ * and are written back after those behind them, as happens where memory is
+ * short, and one is a hole.  They have their places among the others.
+ */
+START_TEST(pieces_that_come_late_have_their_places)
+{
+	const unsigned pieces = 500;
+	struct rig rig;
+	uint64_t a;
+
+	rig_open(&rig, 2048, 1);
+	a = open_file(&rig, "a");
+	for (unsigned i = 0; i < pieces + LATE_BY; i++) {
+		if (i >= LATE_BY && (i - LATE_BY) % LATE_EACH == 1)
+			fill(&rig, a, i - LATE_BY, 1);
+		if (i < pieces && i % LATE_EACH != 1 && i != NEVER)
+			fill(&rig, a, i, 1);
+		if (i % 3 == 0)
+			ck_assert_int_eq(rig_sync(&rig), 0);
+	}
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_uint_le(extents_of(&rig, a), 16);
+	ck_assert_int_eq(rig_release(&rig, a), 0);
+	ck_assert_uint_eq(rig.fs->files->prealloc_sectors, 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("preallocation");
@@ -108,6 +152,7 @@ int main(void)
 
 	tcase_add_test(tc, test_goes_back);
 	tcase_add_test(tc, test_crash);
+	tcase_add_test(tc, pieces_that_come_late_have_their_places);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
