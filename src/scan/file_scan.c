@@ -231,7 +231,6 @@ int file_scan_begin(struct file_scans *scans,
 		.name = "file scan",
 		.unit_sectors = queue_limits(fs->queue)->logical_bytes /
 				SECTOR_BYTES,
-		.any = options->sample_bytes != 0,
 	};
 	struct file_scan *scan;
 	int rc;
