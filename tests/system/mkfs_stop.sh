@@ -14,6 +14,9 @@ for _ in $(seq 240); do
 	kill -0 $mkfs 2>/dev/null || break
 	sleep 0.5
 done
+# It needs a drive that tells when its sectors pass.
+! grep -q 'completions come too irregularly' "$work/said" ||
+	skip "the host is too busy to measure a drive"
 kill -INT $mkfs || fail "it was over before: $(cat "$work/said")"
 wait $mkfs || fail "mkfs: $(cat "$work/said")"
 grep -q 'not all is measured: interrupted' "$work/said" ||
