@@ -57,7 +57,7 @@ struct session {
 	void *large[SESSION_KEEP_LARGE];	/* free ones */
 	unsigned large_free;
 	unsigned large_made;
-	unsigned large_most;
+	unsigned large_most;		/* large buffers there may be */
 	struct list requests;		/* free ones */
 	unsigned outstanding;		/* requests not yet ended */
 	unsigned max_background;	/* requests that nobody waits for */
