@@ -505,6 +505,18 @@ START_TEST(large_writes_come_back)
 }
 END_TEST
 
+/* Ends the n requests from number `first` on, which wait in the fake file
+ * system. */
+static void end_waiting(uint64_t first, unsigned n)
+{
+	unsigned i;
+
+	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
+	ck_assert_int_eq(take_reply(), 0);
+}
+
 /*
  * As many large WRITEs as the kernel keeps in the background and any number of
  * small ones wait for memory: other requests are read and answered.
@@ -524,10 +536,7 @@ START_TEST(waiting_writes_stop_nobody_else)
 	for (i = 0; i < 100; i++, n++)
 		send_request(FUSE_WRITE, node, &w, sizeof(w), data, SMALL);
 	ck_assert_int_eq(ask_attr(node), 0);
-	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
-	for (i = 0; i < n; i++)
-		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
-	ck_assert_int_eq(take_reply(), 0);
+	end_waiting(first, n);
 	free(data);
 }
 END_TEST
@@ -544,10 +553,7 @@ START_TEST(waiting_reads_stop_nobody_else)
 	for (i = 0; i < n; i++)
 		send_request(FUSE_READ, node, &r, sizeof(r), NULL, 0);
 	ck_assert_int_eq(ask_attr(node), 0);
-	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
-	for (i = 0; i < n; i++)
-		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
-	ck_assert_int_eq(take_reply(), 0);
+	end_waiting(first, n);
 }
 END_TEST
 
@@ -564,10 +570,7 @@ START_TEST(a_read_is_answered_beside_waiting_writes)
 	for (i = 0; i < background; i++)
 		send_request(FUSE_WRITE, node, &w, sizeof(w), data, LARGE);
 	ck_assert_int_eq(ask(FUSE_READ, node, &r, sizeof(r), NULL, 0), 0);
-	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
-	for (i = 0; i < background; i++)
-		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
-	ck_assert_int_eq(take_reply(), 0);
+	end_waiting(first, background);
 	free(data);
 }
 END_TEST
