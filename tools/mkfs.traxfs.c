@@ -257,6 +257,7 @@ static void measure(const struct arguments *a, struct disk *disk,
 	prober = prober_disk_new(env_real(), disk, false, &stopped);
 	if (!prober)
 		return;
+	catch_interrupt(full);
 	if (full)
 		msg_info("%s: measuring all tracks; after Ctrl-C the file "
 			 "system is made with what was found by then",
@@ -265,7 +266,6 @@ static void measure(const struct arguments *a, struct disk *disk,
 		msg_info("%s: measuring for up to %llu s (--measure 0 does "
 			 "without)", a->device,
 			 (unsigned long long)a->measure_seconds);
-	catch_interrupt(full);
 	progress_begin(&progress, "period");
 	device_realtime(true);
 	rc = measure_some(prober, &o, &verdict, profile);
