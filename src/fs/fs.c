@@ -37,7 +37,14 @@
 #include "fs/place/small_readahead.h"
 #include "fs/replica/access_trace.h"
 
+/* Without the mount option commit=, changes wait at most 5 seconds in memory
+ * before the log is written, as in ext4. */
 #define COMMIT_SECONDS 5u
+/* Below LOW_PERCENT of free room a group is closed to new replicas and loses
+ * those of least worth; below CRITICAL_PERCENT it loses whole regions until
+ * LOW_PERCENT is free; at HIGH_PERCENT it is open again.  Round numbers: with
+ * larger ones fewer replicas fit on a full disk, with smaller ones new data
+ * finds fewer whole tracks. */
 #define HIGH_PERCENT 15u
 #define LOW_PERCENT 10u
 #define CRITICAL_PERCENT 5u
@@ -68,7 +75,8 @@ static void fs_close_handle(struct fs *fs, uint64_t ino)
 	vnode->opens--;
 	if (!vnode->opens)
 		file_closed(vnode);
-	vnode = vnode_find(fs, ino);	/* its data may have been the last */
+	vnode = vnode_find(fs, ino);	/* the file's data may have been what
+					 * kept the inode in memory */
 	if (vnode)
 		vnode_drop_unused(fs, vnode);
 }
@@ -94,7 +102,7 @@ static void fs_op_read(struct fs *fs, struct fs_op *op)
 	file_read(fs, op);
 }
 
-/* A change makes the next read look at the access time again. */
+/* After a change the next read looks at the access time again (relatime). */
 static void fs_changes(struct fs *fs, uint64_t ino)
 {
 	struct vnode *vnode = vnode_find(fs, ino);
@@ -142,8 +150,9 @@ static uint64_t fs_less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* An inode takes about half a kilobyte of node: an upper bound that moves with
- * the room there is. */
+/* statfs counts one sector (512 bytes) of free room for each inode that can
+ * still be made.  An inode takes about half a kilobyte of a tree node, so this
+ * is an upper bound, which sinks as data takes the room. */
 #define INODE_SECTORS 1u
 
 static void fs_op_statfs(struct fs *fs, struct fs_op *op)
@@ -185,12 +194,12 @@ static void fs_shutdown_committed(struct waiter *waiter, int rc)
 	struct fs *fs = s->fs;
 	struct fs_op *op = s->op;
 
-	(void)rc;	/* then it has failed already */
+	(void)rc;	/* the file system has failed by itself then */
 	abandon_free(s);
 	fs_shut_down(fs, op);
 }
 
-/* What was answered is made durable, as far as it is in the tree. */
+/* First makes durable what was answered, as far as it is in the tree. */
 static void fs_op_shutdown(struct fs *fs, struct fs_op *op)
 {
 	struct shutdown *s = abandon_alloc(fs, sizeof(*s));
@@ -209,7 +218,8 @@ static void fs_op_shutdown(struct fs *fs, struct fs_op *op)
 
 static const struct fs_row {
 	void (*start)(struct fs *fs, struct fs_op *op);
-	bool changes;		/* refused when read-only or failed */
+	bool changes;		/* whether a file system that is read-only or
+				 * has failed refuses the operation */
 } fs_rows[FS_OP_TYPES] = {
 	[FS_LOOKUP] = { names_op_lookup, false },
 	[FS_FORGET] = { fs_op_forget, false },
@@ -288,7 +298,7 @@ void fs_each_inode(const struct fs *fs,
 
 static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 {
-	/* What it begins, the tree runs. */
+	/* Comes first: transactions that this begins run in tree_run. */
 	uint64_t watch_ns = access_trace_run(fs, now_ns);
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
@@ -320,8 +330,8 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 
 	if (!turn->running)
 		turn_next(turn);
-	/* An idle queue has nothing to tell; what it does of itself comes in
-	 * the second poll. */
+	/* An idle queue has no completions.  What the turn submits, and what
+	 * the queue then does by itself, is reported by the second poll. */
 	done = queue_idle(fs->queue) ? 0 : queue_poll(fs->queue, 0);
 	now_ns = env_now_ns(fs->env);
 	next_ns = fs_turn(fs, now_ns);
@@ -415,7 +425,8 @@ static int fs_pick_nodes(void *arg, traxaddr *addr, uint32_t *sectors)
 
 /* ---- Open ---- */
 
-/* What hangs on reads.  Buffers that may have the data are asked in order. */
+/* The parts that take part in reads, in the order in which they are called.
+ * The first whose buffer has the data supplies it. */
 static const struct read_events *const fs_read_events[] = {
 	&gap_readahead_events, &small_readahead_events, &access_trace_events,
 	&replica_ra_events, &heal_events, NULL,
@@ -494,7 +505,8 @@ static int fs_open_tree(struct fs *fs)
 		.read_only = fs->options.read_only,
 		.accept_loss = fs->options.accept_loss,
 		.no_replay = fs->options.no_replay,
-		/* What is not used yet. */
+		/* Memory of other pools that are still unused while the log is
+		 * replayed. */
 		.recover_bytes = fs->budget.replicas + fs->budget.flight / 2,
 		.node_pool_bytes = fs->budget.nodes,
 		.commit_ns = (seconds ? seconds : COMMIT_SECONDS) *
@@ -510,7 +522,8 @@ static int fs_open_tree(struct fs *fs)
 	return tree_open(fs->env, fs->queue, &options, &fs->tree);
 }
 
-/* Reasons to be read-only that only the disk can tell. */
+/* Turns the mount read-only for reasons that only the content of the disk
+ * shows. */
 static void fs_check_writable(struct fs *fs)
 {
 	const struct super *super = tree_super(fs->tree);
@@ -529,7 +542,8 @@ static void fs_check_writable(struct fs *fs)
 	fs->options.read_only = true;
 }
 
-/* Of what is for requests in flight: few are that large. */
+/* Free sets of groups in memory take at most an eighth of the memory for
+ * requests in flight, as few requests are so large that they need all of it. */
 #define FREE_SETS_SHARE 8u
 
 static int fs_open_rest(struct fs *fs)
@@ -541,7 +555,8 @@ static int fs_open_rest(struct fs *fs)
 		fs->geom = fs->profile->geom;
 		rc = fs_open_head(fs);
 	}
-	fs->options.heard_n = 0;	/* the caller's, for now only */
+	fs->options.heard_n = 0;	/* belongs to the caller, who frees it
+					 * when fs_open returns */
 	if (!rc)
 		rc = alloc_new(tree_space(fs->tree), fs->geom,
 			       physical / SECTOR_BYTES, &fs->alloc);
@@ -583,8 +598,9 @@ static void fs_free(struct fs *fs)
 	free(fs);
 }
 
-/* Damage is no reason not to mount.  But nothing is changed where it is not
- * known what was begun, or what may be given up. */
+/* Damage does not stop a mount.  But where operations that a crash interrupted,
+ * or replicas that may be dropped, are not known, nothing may be changed
+ * (`stop`): the mount is read-only then. */
 static int fs_do_without(struct fs *fs, int rc, const char *what, bool stop)
 {
 	if ((rc != -EIO && rc != -EUCLEAN && rc != -EBADMSG) || fs->disk_gone)
@@ -600,7 +616,9 @@ static int fs_begin(struct fs *fs)
 {
 	int rc = 0;
 
-	/* Only after a crash there is much to write. */
+	/* After a clean unmount the first root is written before the mount is
+	 * answered; after a crash, when there is much to write, in the
+	 * background. */
 	if (!fs->options.read_only)
 		rc = tree_recovered(fs->tree)->was_clean ?
 			tree_start(fs->tree) : tree_start_begin(fs->tree);
@@ -630,7 +648,8 @@ static int fs_begin(struct fs *fs)
 	return rc ? rc : node_replicas_new(fs);
 }
 
-/* What is on its way to a disk that still runs gets there. */
+/* Requests that the disk has are waited for: they write to memory that is freed
+ * here. */
 void fs_abandon(struct fs *fs)
 {
 	if (fs->queue)
@@ -689,7 +708,8 @@ static bool fs_works(const struct fs *fs)
 	       !replica_ra_idle(fs) || !node_replicas_idle(fs);
 }
 
-/* What has failed waits for destages that nobody brings data to any more. */
+/* After a failure of the file system destages are not waited for, as none
+ * begins any more. */
 static int fs_write_all(struct fs *fs, struct close_wait *wait)
 {
 	uint64_t next_ns;
@@ -736,7 +756,8 @@ int fs_close(struct fs *fs)
 		fs_abandon(fs);
 		return -EIO;
 	}
-	/* What has failed may still be on its way, and tells the files. */
+	/* After a failure requests may still be under way, and report to the
+	 * files when they end. */
 	turn_stop(&fs->env->turn);
 	queue_drain(fs->queue);
 	files_free(fs);

@@ -39,52 +39,57 @@ struct fs;
 struct head;
 struct head_heard;
 
-/* Does write-back wait for gaps in the requests of users?  (Never: nor is
- * anything read in them for the cache.) */
+/* May write-back wait for gaps between the requests of users?  With
+ * FS_GAP_WRITEBACK_NEVER gaps are not used for read-ahead either. */
 enum fs_gap_writeback {
-	FS_GAP_WRITEBACK_WHILE_READ, /* while they read, and the head is known
-				      */
+	/* while users read, if the position of the head is predicted */
+	FS_GAP_WRITEBACK_WHILE_READ,
 	FS_GAP_WRITEBACK_NEVER,
-	FS_GAP_WRITEBACK_ALWAYS, /* to compare; in tests */
+	FS_GAP_WRITEBACK_ALWAYS,	/* for measurements and tests */
 };
 
 struct fs_options {
 	bool read_only;
 	bool accept_loss;	/* see tree/tree.h */
 	bool no_replay;		/* likewise */
-	bool verify_owners;	/* logged data is written only to sectors whose
-				 * OWNER item names the file; else it becomes
-				 * read-only */
+	/* before logged data is written to its place, the OWNER item of the
+	 * sectors is looked up; if it names another file the file system
+	 * becomes read-only */
+	bool verify_owners;
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
-	bool noatime;		/* else relatime, unless */
-	bool strictatime;	/* each access counts */
-	bool nodiratime;	/* those of directories do not */
+	bool noatime;		/* no access times (relatime if neither this nor
+				 * strictatime is set) */
+	bool strictatime;	/* every access sets the access time */
+	bool nodiratime;	/* no access times of directories */
 	enum fs_gap_writeback gap_writeback;
-	bool fixed_places;	/* of data are never chosen when it is written:
-				   to compare */
-	unsigned replicas;	/* copies of a block, at most 4; 0: none */
-	/* Room in a group, below which copies are no more made, dropped; above
-	 * which they are made again.  0: 15, 10, 5. */
+	bool fixed_places;	/* places of data are chosen when a write-back
+				 * begins, never at dispatch: for
+				 * measurements */
+	unsigned replicas;	/* replicas of a block that may be made, at most
+				 * 4; 0: none */
+	/* Watermarks for replicas, in percent of a group that are free, see
+	 * access_trace.c. 0, 0, 0: 15, 10, 5. */
 	unsigned high_percent, low_percent, critical_percent;
-	struct head *head; /* what is believed of the disk (sched/head/head.h);
-			      outlives the file system; NULL: what the
-			      profile says of it */
-	bool doubt;		/* the profile does not fit the disk: its
-				   boundaries are kept to, its mechanics not
-				   believed */
-	bool measure;		/* a disk of which nothing is known may be
-				 * measured from the beginning */
-	/* What has just been read of the disk, and when (sched/head/head.h):
-	 * where the head is is known from these.  NULL: nothing. */
+	/* predicts the head (sched/head/head.h); outlives the file system;
+	 * NULL: one is made from the profile */
+	struct head *head;
+	bool doubt;		/* the profile does not fit the disk: data still
+				 * keeps to its track boundaries, but the head
+				 * is not predicted by it */
+	bool measure;		/* a disk without a profile may be measured by
+				 * refine from the beginning */
+	/* Reads that the caller has just made, with their times
+	 * (sched/head/head.h), from which the phase of the platter follows.
+	 * NULL: none. */
 	const struct head_heard *heard;
 	size_t heard_n;
 };
 
 /*
- * Opens the file system on a disk (which it does not own) and recovers it;
- * waits for its I/O.  -EINVAL: not a traxfs; else see tree/tree.h.  Everything
- * is reported through msg with place and reason.
+ * Opens the file system on a disk (which the caller still owns) and recovers
+ * it; waits for its I/O. -EINVAL: this is no traxfs; other errors as in
+ * tree/tree.h.  Every error is reported through msg with place and reason.
  */
 int fs_open(struct env *env, struct disk *disk,
 	    const struct fs_options *options, struct fs **fs);
@@ -96,52 +101,60 @@ int fs_open(struct env *env, struct disk *disk,
  */
 int fs_close(struct fs *fs);
 
-/* Frees without writing: a crash, in tests. */
+/* Frees everything without writing, as a crash does; for tests. */
 void fs_abandon(struct fs *fs);
 
 /*
- * Does what is due: completions, timers, write-back, checkpoints.  Waits up to
- * timeout_ms for the first completion when there is nothing else to do (0:
- * never).  Returns the time (env clock) at which it must be called again at
- * the latest, UINT64_MAX: only after a submit or when fs_event_fd is readable.
+ * Does what is due: completions, timers, write-back, checkpoints.  If there is
+ * nothing to do it waits up to timeout_ms for the first completion (0: not at
+ * all).  Returns the time (env clock) at which it must be called again at the
+ * latest; UINT64_MAX: not before a submit or fs_event_fd becoming readable.
  */
 uint64_t fs_run(struct fs *fs, int timeout_ms);
 int fs_event_fd(struct fs *fs);		/* see disk_event_fd; -1: none */
 
-/* Bytes of the memory that are for requests under way. */
+/* Share of the memory for requests under way, in bytes. */
 size_t fs_request_bytes(const struct fs *fs);
 
-/* Nothing in flight at the disk and no op outstanding. */
+/* True: the disk has no request, and every op was answered. */
 bool fs_idle(const struct fs *fs);
 
 enum fs_op_type {
 	FS_LOOKUP, FS_FORGET, FS_GETATTR, FS_SETATTR, FS_READLINK,
-	FS_MKNOD,		/* any type but directory and symlink */
+	FS_MKNOD,		/* makes any type but a directory or a
+				 * symlink */
 	FS_MKDIR, FS_SYMLINK, FS_TMPFILE, FS_LINK, FS_UNLINK, FS_RMDIR,
 	FS_RENAME, FS_OPEN, FS_RELEASE,
 	FS_READ, FS_WRITE, FS_FSYNC,
 	FS_SYNCFS, FS_READDIR, FS_STATFS, FS_SETXATTR, FS_GETXATTR,
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
 	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
-	FS_EXTENTS,		/* a part of the mapping of a file: the extent
-				   that holds `offset`, and those behind it */
-	/* These give a text, see `buffer`. */
-	FS_ERRORS,		/* damage that was met, for trax.errors */
-	FS_COPIES,		/* of a file, or of all (root): trax.replicas */
-	FS_HEAT,		/* where the disk was used: trax.heat */
-	FS_COPIES_MAKE,		/* copies files to near a sector (offset) */
-	FS_COPIES_DROP,		/* those of a file, or all (root) */
-	FS_COPIES_SET,		/* from now on so many of a block (size) */
+	FS_EXTENTS,		/* part of the mapping of a file: the extent
+				 * that holds `offset`, and those behind it */
+	/* These give a JSON text, see `buffer`. */
+	FS_ERRORS,		/* damage that was met and noted, for
+				 * trax.errors */
+	FS_COPIES,		/* replicas of a file, or of all files (root
+				 * directory): trax.replicas */
+	FS_HEAT,		/* how often each part of the disk was used:
+				 * trax.heat */
+	FS_COPIES_MAKE,		/* makes replicas of files near a sector
+				 * (offset) */
+	FS_COPIES_DROP,		/* drops the replicas of a file, or all (root
+				 * directory) */
+	FS_COPIES_SET,		/* sets how many replicas of a block are made
+				 * from now on (size) */
 	FS_SEEK,		/* flags: FS_SEEK_DATA or FS_SEEK_HOLE from
 				   offset on; -ENXIO: none up to the end */
-	FS_TRIM,		/* discards what is free from byte `offset` on,
-				   `size` bytes of the disk, in runs of at least
-				   `offset2` bytes; -EBUSY: another one does */
+	/* discards free room from byte `offset` on, in `size` bytes of the
+	 * disk, in runs of at least `offset2` bytes; -EBUSY: another FS_TRIM is
+	 * under way */
+	FS_TRIM,
 	FS_SET_LABEL,		/* name: up to 63 bytes */
 	FS_SET_UUID,		/* data: 16 bytes, the one that is shown */
-	FS_SHUTDOWN,		/* commits; then nothing more is written, as
-				   after a power cut, and no file's content is
-				   read */
+	FS_SHUTDOWN,		/* commits; after that the file system behaves
+				 * as after a power cut: it writes nothing more
+				 * and reads no content of files */
 	FS_OP_TYPES
 };
 
@@ -151,7 +164,8 @@ struct fs_attr {
 	uint64_t size;
 	uint64_t sectors;	/* st_blocks */
 	struct timespec atime, mtime, ctime, btime;
-	bool name_gone;		/* one of several, a short while ago */
+	bool name_gone;		/* one of its several names was removed a short
+				 * while ago */
 };
 
 /* FS_SETATTR: which fields of attr are to be set. */
@@ -164,7 +178,8 @@ struct fs_attr {
 #define FS_SET_CTIME 0x40u
 #define FS_SET_ATIME_NOW 0x80u
 #define FS_SET_MTIME_NOW 0x100u
-#define FS_SET_KILL_PRIV 0x200u	/* drop suid, sgid (if group-x), capability */
+#define FS_SET_KILL_PRIV 0x200u	/* drop set-uid, set-gid (if the group may
+				 * execute it) and file capabilities */
 
 /* FS_RENAME flags */
 #define FS_RENAME_NOREPLACE 1u
@@ -173,7 +188,7 @@ struct fs_attr {
 
 /* FS_SEEK */
 #define FS_SEEK_DATA 0u
-#define FS_SEEK_HOLE 1u		/* the end of the file is one */
+#define FS_SEEK_HOLE 1u		/* the end of the file counts as a hole */
 
 /* One extent as FS_EXTENTS reports it. */
 struct fs_extent {
@@ -185,7 +200,7 @@ struct fs_extent {
 };
 
 struct fs_statfs {
-	uint64_t blocks, free, avail;	/* of 4096 bytes */
+	uint64_t blocks, free, avail;	/* in blocks of 4096 bytes */
 	uint64_t files, files_free;
 };
 
@@ -202,22 +217,23 @@ typedef bool (*fs_dir_fill)(void *arg, const char *name, size_t bytes,
 struct fs_op {
 	enum fs_op_type type;
 	void (*done)(struct fs_op *op);
-	void *owner;		/* the caller's */
+	void *owner;		/* for the caller; not used here */
 	int rc;
 
-	/* In.  What an op uses is said at each field. */
-	uint64_t ino;		/* all: the inode, or the directory of name */
-	const char *name;	/* terminated; any length is safe: too long
-				   gives -ENAMETOOLONG */
+	/* In.  Each field names the ops that use it. */
+	uint64_t ino;		/* all ops: the inode, or the directory in which
+				 * `name` is */
+	const char *name;	/* terminated by 0; a name that is too long is
+				 * answered with -ENAMETOOLONG */
 	uint64_t ino2;		/* RENAME: new directory; LINK: the inode to be
 				   linked (ino/name: where); COPY_RANGE:
 				   target inode */
 	const char *name2;	/* RENAME: new name; SYMLINK: target; xattrs:
 				   attribute name */
-	uint32_t thread;	/* READ: the caller's, by its number; 0: not
-				   known */
-	uint32_t uid, gid;	/* of the caller, for new inodes; LISTXATTR:
-				   trusted.* is for uid 0 */
+	uint32_t thread;	/* READ: number of the calling thread; 0: not
+				 * known */
+	uint32_t uid, gid;	/* owner of new inodes; LISTXATTR: trusted.* is
+				 * listed for uid 0 only */
 	uint32_t mode;		/* MKNOD, MKDIR, TMPFILE: with type bits */
 	uint32_t umask;		/* applied here unless a default ACL rules */
 	uint32_t rdev;
@@ -269,7 +285,7 @@ struct fs_op {
 				   the text; COPIES_MAKE: copies made */
 	struct fs_statfs statfs;
 
-	/* The library's. */
+	/* Private to the library. */
 	struct list link;
 	void *txn;
 	uint64_t start_ns;
@@ -278,41 +294,44 @@ struct fs_op {
 void fs_submit(struct fs *fs, struct fs_op *op);
 
 /*
- * A number for a file that has just been opened.  When data of a file is given
- * up (it could be written nowhere), each description of it is told so by one
- * FS_FSYNC, as the kernel does it (errseq): those opened before the first of
- * them was told.  One FS_SYNCFS is told, too.
+ * Gives an open file description its number (op->handle).  When data of a file
+ * is given up, because it could be written nowhere, one FS_FSYNC of each
+ * description is answered with the error, as the kernel does it (errseq): of
+ * each that was opened before the first of them was answered so.  One FS_SYNCFS
+ * reports it, too.
  */
 uint64_t fs_new_handle(struct fs *fs);
 
 /*
- * What those above hold of inodes, references and handles, is taken from a
- * file system that is to be closed, and given to the same one once it has been
- * opened anew: nobody above notices.  No op may be outstanding.  take: -EBUSY:
- * an inode without a name is held, which does not outlive the close; -ENOMEM.
- * give: -ENOMEM.
+ * Takes the references and handles that callers have from a file system that is
+ * about to be closed, and gives them to the same one once it has been opened
+ * again, so that its callers notice nothing.  No op may be outstanding. take:
+ * -EBUSY: an inode without a name is referred to, which would not outlive the
+ * close; -ENOMEM. give: -ENOMEM.
  */
 struct fs_holders;
 int fs_holders_take(struct fs *fs, struct fs_holders **holders);
 int fs_holders_give(struct fs *fs, const struct fs_holders *holders);
 void fs_holders_free(struct fs_holders *holders);
 
-/* Calls each() for every inode in memory, those that somebody above refers to
- * or has open among them. */
+/* Calls each() for every inode in memory, among them all that callers refer to
+ * or have open. */
 void fs_each_inode(const struct fs *fs,
 		   void (*each)(void *arg, uint64_t ino), void *arg);
 
-/* What was found when it was opened. */
+/* What recovery found when the file system was opened. */
 struct fs_recovery {
 	bool was_clean;
-	uint64_t records, blocks; /* of the log: applied; data they held */
+	/* records of the log that were applied, and blocks of data in them */
+	uint64_t records, blocks;
 };
 void fs_get_recovery(const struct fs *fs, struct fs_recovery *out);
 
 /* Facts for trax.* attributes; JSON text allocated, caller frees.  NULL: no
  * memory.  See traxctl(8). */
 char *fs_stats_json(struct fs *fs);
-/* Readers with a pace, and what was promised to them. */
+/* The readers that have a pace, and the rates that were promised to them
+ * (traxctl streams). */
 char *fs_streams_json(struct fs *fs);
 
 struct fs_promise {
@@ -337,31 +356,33 @@ struct fs_promise {
 int fs_promise(struct fs *fs, const struct fs_promise *ask, uint64_t *rate_all,
 	       unsigned *files);
 char *fs_model_json(struct fs *fs);
-/* What lies where: "sectors" of the disk, and "parts" of it, equally large, in
- * the order of sectors, each an array: which shares of it are free, the log's,
- * copies (0 to 1); the sectors of the track in its middle; whether that track
- * is known.  What is left over has files and the tree.  What is free is said by
- * the gigabyte where no more is in memory. */
+/* Shows what lies where: the number of "sectors" of the disk and, for equally
+ * large "parts" of it in the order of sectors, one array each: the shares of
+ * the part that are free, belong to the log, and hold replicas (0 to 1); the
+ * sectors of the track in its middle; whether that track is known.  The
+ * remaining share holds files and the tree.  Where the free set of a group is
+ * not in memory, its free room counts as spread evenly over the group. */
 char *fs_platter_json(struct fs *fs);
 
 struct geom;
-/* What the file system believes of the disk's tracks; never NULL. */
+/* The track layout by which data is placed; never NULL. */
 const struct geom *fs_geom(const struct fs *fs);
 struct profile;
-/* And of the drive as a whole; never NULL. */
+/* The profile of the drive that is used; never NULL. */
 const struct profile *fs_profile(const struct fs *fs);
 struct super;
 const struct super *fs_super(const struct fs *fs);
 bool fs_read_only(const struct fs *fs);
-/* How much memory it was opened with, chosen by itself or not. */
+/* Bytes of memory that it was opened with, given by the caller or chosen by
+ * itself. */
 size_t fs_memory_bytes(const struct fs *fs);
 
-/* As in struct fs_options, from now on. */
+/* Changes these options of struct fs_options from now on. */
 void fs_set_access_times(struct fs *fs, bool noatime, bool strictatime,
 			 bool nodiratime);
 
-/* How much of the head's time choosing requests with gaps in mind may cost,
- * in millionths: see queue_set_budget. */
+/* Limits the head's time that may be spent on larger gaps, in millionths: see
+ * queue_set_budget. */
 void fs_set_budget(struct fs *fs, unsigned ppm);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * fs_model.c - the model of the drive that a mount uses: its profile, and the
- * head that requests are chosen by.
+ * head state by which requests are chosen.
  */
 #include "fs/fs_model.h"
 
@@ -109,7 +109,7 @@ int fs_trust_profile(struct fs *fs)
 
 	if (!queue_idle(fs->queue))
 		return -EBUSY;
-	/* Without a head it went by pseudo-tracks. */
+	/* Without a predicted head the freeblock planner used pseudo-tracks. */
 	rc = freeblock_set_geom(fs->queue, fs->geom);
 	if (rc)
 		return rc;

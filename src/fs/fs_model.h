@@ -8,10 +8,11 @@
 
 /* ---- fs_model.c ---- */
 
-/* A profile is advice: without it there are pseudo-tracks. */
+/* Loads the profile.  Without one the file system goes on with
+ * pseudo-tracks. */
 int fs_open_profile(struct fs *fs);
 
-/* Where the head is can be told where it is known how it moves. */
+/* Predicts the head, if the profile says how it moves. */
 int fs_open_head(struct fs *fs);
 
 #endif

@@ -21,8 +21,8 @@
 #include "tree/tree.h"
 
 #define AREAS 4u
-/* Root areas and last superblock, each once gone and once new; the room of the
- * profile. */
+/* Most sector ranges that change owner: each root area and the last superblock
+ * at its old and its new place, and the room of the profile. */
 #define CHANGES_MOST (2 * AREAS + 2 + 1)
 
 struct growth_plan {
@@ -59,7 +59,7 @@ static uint64_t round_up(uint64_t x, uint64_t unit)
 	return (x + unit - 1) / unit * unit;
 }
 
-/* Four parts of what is new begin with an area each. */
+/* Puts a root area at the beginning of each quarter of the new room. */
 static int place_areas(struct super *next, uint64_t from)
 {
 	const uint64_t unit = super_write_unit(next) / SECTOR_BYTES;
@@ -79,7 +79,8 @@ static int place_areas(struct super *next, uint64_t from)
 	return 0;
 }
 
-/* `tracks`: of the profile that is kept, or of which node tracks are left. */
+/* Is the profile kept?  Sets *tracks to the number of its tracks or, without a
+ * profile, of the pseudo-tracks that node tracks are made of. */
 static bool keep_profile(struct disk *disk, const struct super *super,
 			 uint64_t sectors, uint64_t *tracks)
 {
@@ -136,7 +137,8 @@ static int plan_growth(struct growth_plan *plan, struct disk *disk,
 	return 0;
 }
 
-/* Replays, destages, ends moves, and leaves it clean. */
+/* Opens and closes the file system, which replays the log, destages its data,
+ * and ends moves under way. */
 static int make_clean(struct env *env, struct disk *disk)
 {
 	const struct fs_options options = { .read_only = false };

@@ -29,27 +29,47 @@
 #include "fs/op/fs_internal.h"
 #include "tree/tree_format.h"
 
+/* The smallest disk: 16 MiB.  Below that the log, the node tracks and the root
+ * areas leave little for files. */
 #define MIN_BYTES (16ull << 20)
-#define LOG_SHARE 128u		/* of the disk, at most */
-#define LOG_TOGETHER 4u		/* log places lie side by side */
+#define LOG_SHARE 128u		/* The log takes at most this part of the disk,
+				 * so that the log of a small disk does not take
+				 * its room from files. */
+#define LOG_TOGETHER 4u		/* Log places that lie side by side: the log
+				 * goes from one to the next by a switch of
+				 * heads, without a seek. */
+/* Log places on the smallest disk.  TRAX_MIN_LOG_TRACKS would do for a record
+ * and its mirror; with more a place is seldom the one that is being emptied. */
 #define LOG_MIN_TRACKS 4u
-#define LOG_MIN_SECTORS 1024u	/* of a log place, two records at least */
-/* So long is a log place where the disk's share is enough: 1 MiB, so the log
- * has 64 MiB as those of other file systems, and a checkpoint comes by age. */
+#define LOG_MIN_SECTORS 1024u	/* The least size of a log place: 512 KiB, two
+				 * of the longest records
+				 * (TRAX_MAX_RECORD_BYTES). */
+/* The size of a log place where LOG_SHARE allows it: 1 MiB, so that all 64 have
+ * 64 MiB together, as the logs of other file systems, and checkpoints are due
+ * by age and not because the log is full. */
 #define LOG_PLACE_SECTORS 2048u
+/* The first node tracks take this part of the disk, but at least NODE_MIN_SLOTS
+ * and at most NODE_MAX_SLOTS nodes (2 MiB and 32 MiB).  It is no limit: the
+ * file system makes more when the tree grows. */
 #define NODE_SHARE 2048u
 #define NODE_MIN_SLOTS 128u
 #define NODE_MAX_SLOTS 2048u
-#define WIPE_SECTORS 2048u	/* at either end */
+#define WIPE_SECTORS 2048u	/* Sectors wiped at either end of the disk: 1
+				 * MiB, where other file systems have their
+				 * signatures. */
 #define MAX_TAKEN 160u
-/* Known tracks are looked for in this share of the disk. */
+/* Known tracks are looked for in 1/64 of the disk from the wanted place on;
+ * where there are none the nearest track is taken. */
 #define NEAR_SHARE 64u
-/* So many tracks tell whether the drive's sectors are what it says. */
+/* Tracks that are looked at, spread over the disk, to see whether the drive's
+ * sectors are as small as it says. */
 #define TELLING_TRACKS 1024u
-/* Room for the record of the drive, see room_bytes. */
+/* Bytes of the place for the profile, beside twice what it takes now: see
+ * room_bytes. 32 KiB for the drive's other data, a byte for each 16,384 sectors
+ * for tracks found later, and no more than 1/256 of the disk. */
 #define ROOM_BYTES 32768u
-#define ROOM_SHARE 16384u	/* a byte for so many sectors */
-#define ROOM_MOST 256u		/* of the disk */
+#define ROOM_SHARE 16384u
+#define ROOM_MOST 256u
 
 struct layout_taken {
 	uint64_t first, n;
@@ -59,7 +79,7 @@ struct layout_taken {
 struct layout {
 	const struct geom *geom;
 	struct super *super;
-	uint32_t unit;		/* sectors the drive writes in one piece */
+	uint32_t unit;		/* physical block of the drive, in sectors */
 	struct layout_taken taken[MAX_TAKEN];
 	unsigned n;
 };
@@ -71,7 +91,8 @@ static uint64_t round_up(uint64_t x, uint64_t unit)
 
 /* ---- Places ---- */
 
-/* The end of something taken that [first, first + n) meets; 0: it is free. */
+/* Returns the end of a range taken that overlaps [first, first + n); 0: all of
+ * it is free. */
 static uint64_t layout_meets(const struct layout *layout, uint64_t first,
 			     uint64_t n)
 {
@@ -90,8 +111,8 @@ static void layout_take(struct layout *layout, uint64_t first, uint64_t n,
 	layout->taken[layout->n++] = (struct layout_taken){ first, n, kind };
 }
 
-/* The first free place of n sectors at or behind `from`, else from the front;
- * aligned to what the drive writes in one piece, and to blocks. */
+/* Takes the first free place of n sectors at or behind `from`, else the first
+ * one of the disk; aligned to the drive's physical block and to blocks. */
 static int layout_place(struct layout *layout, uint64_t from, uint64_t n,
 			enum owner_kind kind, uint64_t *place)
 {
@@ -111,8 +132,8 @@ static int layout_place(struct layout *layout, uint64_t from, uint64_t n,
 	return from ? layout_place(layout, 0, n, kind, place) : -ENOSPC;
 }
 
-/* The first run of whole free tracks in [from, to) of at least `least`
- * sectors; only tracks that are `known`, or any.  False: there is none. */
+/* Finds the first run of whole free tracks in [from, to) of at least `least`
+ * sectors, of known tracks only if `known`.  False: there is none. */
 static bool layout_run(struct layout *layout, uint64_t from, uint64_t to,
 		       uint64_t least, bool known, struct super_track *out)
 {
@@ -146,8 +167,8 @@ static bool layout_run(struct layout *layout, uint64_t from, uint64_t to,
 }
 
 /*
- * A run of whole free tracks: known ones at or behind `from`, but not far; else
- * any there, else from the front.
+ * Finds a run of whole free tracks: of known tracks within NEAR_SHARE behind
+ * `from`; else the first one behind `from`; else the first one of the disk.
  */
 static int layout_tracks(struct layout *layout, uint64_t from, uint64_t least,
 			 struct super_track *out)
@@ -205,7 +226,7 @@ static int layout_areas(struct layout *layout)
 	return rc;
 }
 
-/* What is known of the drive, as it lies in the file system. */
+/* Encodes the profile, or the geometry alone where there is no profile. */
 static int encode_record(const struct mkfs_options *options, void **buf,
 			 size_t *bytes)
 {
@@ -214,8 +235,8 @@ static int encode_record(const struct mkfs_options *options, void **buf,
 		       geom_encode(options->geom, buf, bytes);
 }
 
-/* Bytes of a place for the record: twice what it is now, and more where there
- * is more to find out; little on a small disk. */
+/* Bytes of one place for the profile: twice what it takes now, and more where
+ * tracks are still to be found; little on a small disk. */
 static uint64_t room_bytes(const struct super *super, uint64_t bytes)
 {
 	uint64_t want = 2 * bytes + ROOM_BYTES + super->sectors / ROOM_SHARE;
@@ -226,7 +247,8 @@ static uint64_t room_bytes(const struct super *super, uint64_t bytes)
 	return want > bytes ? want : bytes;
 }
 
-/* Two places for the record, used by turns; this one is in the first. */
+/* Takes two places for the profile, which is stored in each by turns; the first
+ * version goes to the first one. */
 static int layout_geom(struct layout *layout,
 		       const struct mkfs_options *options)
 {
@@ -253,7 +275,7 @@ static int layout_geom(struct layout *layout,
 	return rc;
 }
 
-/* The part of a track that slots can use. */
+/* Reduces a track to whole slots, aligned to the drive's physical block. */
 static void layout_slots(const struct layout *layout, struct super_track *track)
 {
 	uint64_t first = round_up(track->sector, layout->unit);
@@ -290,7 +312,7 @@ static int layout_nodes(struct layout *layout, struct mkfs_plan *plan)
 	return 0;
 }
 
-/* Where the i-th of n log places is looked for. */
+/* The sector from which a place for the i-th of n log places is looked for. */
 static uint64_t layout_log_from(const struct layout *layout, unsigned i,
 				unsigned n)
 {
@@ -353,8 +375,8 @@ static int layout_log(struct layout *layout)
 }
 
 /*
- * Does the drive really write sectors of 512 bytes?  Many that say so have
- * larger ones inside: then all their tracks begin and end with one.
+ * Does the drive really have physical blocks of 512 bytes?  Many drives that
+ * say so have larger ones.  Then every track begins at a multiple of these.
  */
 static bool has_small_sectors(const struct mkfs_options *options)
 {
@@ -375,8 +397,9 @@ static bool has_small_sectors(const struct mkfs_options *options)
 
 /* ---- The plan ---- */
 
-/* That of the structures is always a new one: what an earlier file system with
- * the same shown UUID has left is not believed. */
+/* The UUID in the structures is always a new one, so that what an earlier file
+ * system with the same shown UUID has left on the disk is not taken for this
+ * one's. */
 static void plan_uuid(struct env *env, const struct mkfs_options *options,
 		      struct super *super)
 {
@@ -482,7 +505,7 @@ int mkfs_plan(struct env *env, const struct disk_limits *limits,
 
 /* ---- Writing ---- */
 
-/* Zeroes [first, first + n), a buffer of WIPE_SECTORS being at hand. */
+/* Zeroes [first, first + n); `zeros` has WIPE_SECTORS of zeros. */
 static int write_zeros(struct disk *disk, uint64_t first, uint64_t n,
 		       const void *zeros)
 {
@@ -499,7 +522,8 @@ static int write_zeros(struct disk *disk, uint64_t first, uint64_t n,
 	return rc;
 }
 
-/* Signatures of others, and our own superblocks of an earlier life. */
+/* Wipes the signatures of other file systems, and the superblocks of an earlier
+ * traxfs. */
 static int write_wipe(struct disk *disk, const struct super *super)
 {
 	void *zeros = aligned_alloc(TRAX_BLOCK_BYTES,
@@ -549,7 +573,8 @@ static int write_geom(struct disk *disk, const struct super *super,
 		rc = disk_write(disk, super->geom_sector + at / SECTOR_BYTES,
 				(uint32_t)(piece / SECTOR_BYTES), buf + at);
 	}
-	/* An earlier life's record in the other half is not to be found. */
+	/* Recovery must not find the profile of an earlier file system in the
+	 * second place. */
 	memset(buf, 0, TRAX_BLOCK_BYTES);
 	if (!rc)
 		rc = disk_write(disk, super->room_sector +

@@ -7,9 +7,10 @@
 #include "fs/op/fs_internal.h"
 #include "fs/table/replica.h"
 
-#define PARTS 240u		/* of the disk, equally large */
-/* Free runs of a part that are counted: the rest of it is taken to be like
- * what was seen, so that the time is bounded. */
+#define PARTS 240u		/* Equal parts of the disk that are shown, each
+				 * an element of the arrays. */
+/* Free runs counted of one part in one group, so that the time is bounded; the
+ * rest of the part is taken to be like what was counted. */
 #define RUNS 64u
 
 struct part {
@@ -26,7 +27,8 @@ static uint64_t shared(const struct range *a, uint64_t first, uint64_t n)
 	return end > from ? end - from : 0;
 }
 
-/* What is free of a range of one group whose free runs are in memory. */
+/* Free sectors of a range that lies in one group whose free set is in
+ * memory. */
 static double free_by_runs(const struct rangeset *set, const struct range *is)
 {
 	uint64_t at = is->first, end = is->first + is->n, found = 0;
@@ -61,7 +63,7 @@ static double free_of(const struct fs *fs, const struct range *is)
 		uint64_t next = begin + TRAX_GROUP_SECTORS;
 		struct range part = { at, (next < end ? next : end) - at };
 
-		/* The last one is smaller. */
+		/* The last group is smaller. */
 		if (next > sectors)
 			next = sectors;
 		if (space_group_loaded(space, group))

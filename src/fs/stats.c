@@ -1,6 +1,6 @@
 /*
- * stats.c - what the file system tells of itself, as JSON: trax.stats and
- * trax.model of the root directory.
+ * stats.c - statistics of the file system as JSON: trax.stats and trax.model of
+ * the root directory.
  */
 #include "fs/data/file_data.h"
 
@@ -187,7 +187,7 @@ static json_t *stats_turn(const struct loop_turn *turn)
 	return object;
 }
 
-/* Text of an object, which is given up. */
+/* Text of an object; frees the object. */
 static char *stats_text(json_t *object)
 {
 	char *text = json_dumps(object, JSON_INDENT(2));
@@ -325,7 +325,8 @@ static json_t *stats_profile(const struct fs *fs)
 	return object;
 }
 
-/* What of it was written back, and what has moved because of it. */
+/* How often the profile was stored, with how many bytes, and how many log
+ * tracks moved onto its tracks. */
 static json_t *stats_kept(const struct fs *fs)
 {
 	json_t *object = json_object();
