@@ -16,14 +16,19 @@
 #include "fs/op/inode_item.h"
 #include "fs/op/op.h"
 
-#define KNOWN 256u		/* places remembered, so as to note them once */
+/* Places of damage remembered in memory, so that each is noted once a mount.
+ * When it is full the oldest is forgotten, and may be noted again. */
+#define KNOWN 256u
 #define LIST_ROOM 3u
+/* Directories that a path has at most in a listing, so that a damaged tree
+ * cannot make it endless; a deeper file is listed without its path. */
 #define MAX_DEPTH 256u
-/* An attribute holds 64 KiB: so many objects are listed at a time, and fewer
- * where their paths are long. */
+/* Objects and bytes of text of one listing: it has to fit into an extended
+ * attribute of 64 KiB, with room for the name that is being added. */
 #define LISTING_MOST 200u
 #define LISTING_BYTES 60000u
-#define INDENT_BYTES 40u	/* of an object within the array */
+#define INDENT_BYTES 40u	/* Bytes that the indentation adds to an object
+				 * within the array. */
 
 struct errors {
 	struct fs *fs;
@@ -212,16 +217,18 @@ void errors_free(struct fs *fs)
 struct error_listing {
 	struct fs_op *op;
 	json_t *array;
-	uint64_t next;		/* number of the next item to be read */
+	uint64_t next;		/* number of the item that is read next */
 	bool read;
-	bool active;		/* a path is being looked for */
+	bool active;		/* the path of an object is being looked up */
 	size_t at;		/* index of the object at hand */
-	size_t bytes;		/* of the text of those before */
-	uint64_t ino, dir;	/* whose name is looked for, where */
-	uint64_t seq;		/* number of the next entry to be looked at */
+	size_t bytes;		/* bytes of text of the objects before */
+	uint64_t ino, dir;	/* inode whose name is looked up, and the
+				 * directory where it is */
+	uint64_t seq;		/* number of the directory entry that is looked
+				 * at next */
 	unsigned depth;
 	bool gone;
-	char *path;		/* what is known of its end */
+	char *path;		/* the end of the path that is known so far */
 };
 
 static const char *what_name(uint8_t what)
@@ -279,7 +286,7 @@ static int listing_read(struct fs_txn *txn, struct error_listing *listing)
 	return 0;
 }
 
-/* Puts a name before what is known of the path. */
+/* Puts a name in front of the part of the path that is known. */
 static bool path_prepend(struct error_listing *listing,
 			 const struct name_record *record)
 {
@@ -298,7 +305,7 @@ static bool path_prepend(struct error_listing *listing,
 	return true;
 }
 
-/* Which directory `ino` is in. */
+/* Finds the directory that `ino` is in. */
 static int path_up(struct fs_txn *txn, struct error_listing *listing)
 {
 	struct inode_item item;
@@ -367,8 +374,8 @@ static size_t object_bytes(const json_t *o)
 	return json_dumpb(o, NULL, 0, JSON_INDENT(2)) + INDENT_BYTES;
 }
 
-/* The path of the object at hand is known; the next one's turn, if there is
- * room for it. */
+/* The path of the present object is known: stores it, and goes on to the next
+ * object if there is room for it. */
 static void listing_next(struct error_listing *listing)
 {
 	json_t *o = json_array_get(listing->array, listing->at);
@@ -377,7 +384,7 @@ static void listing_next(struct error_listing *listing)
 			    json_null() : json_string(listing->path));
 	free(listing->path);
 	listing->path = NULL;
-	/* No path at all is better than no list. */
+	/* A path that is too long for the attribute is left out. */
 	if (object_bytes(o) > LISTING_BYTES)
 		json_object_set_new(o, "path", json_null());
 	listing->bytes += object_bytes(o);

@@ -1,29 +1,32 @@
 /*
- * errors.h - damage that was met: noted for good, listed with file names.
+ * errors.h - damage that was met: noted for good, and listed with file names.
  *
- * Whoever meets damage (a read, the scrub) adds it once it is sure: the mapping
- * was looked up again, the place was read again.  It is put into the tree in
- * the background; the newest ERRORS_KEPT stay.
+ * Code that meets damage (a read, the scrub) adds it when it is certain: the
+ * mapping was looked up again and the place was read again.  It is put into the
+ * tree in the background; the newest ERRORS_KEPT notes stay.
  */
 #ifndef TRAX_OP_ERRORS_H
 #define TRAX_OP_ERRORS_H
 
 #include "fs/op/fs_internal.h"
 
+/* Notes of damage that are kept; each is an item of some 50 bytes.  A round
+ * number: more than a person reads, and little beside the tree. */
 #define ERRORS_KEPT 1000u
 
 struct errors;
 
 struct error {
-	uint64_t ino;		/* 0: of the file system itself */
-	uint64_t off;		/* bytes in the file */
+	uint64_t ino;		/* inode of the file; 0: damage of the file
+				 * system's own structures */
+	uint64_t off;		/* offset in the file, in bytes */
 	uint64_t sector;
 	uint32_t sectors;
 	enum error_what what;
 	bool healed;
 };
 
-/* Same place, same kind: noted once a mount. */
+/* Damage of the same kind at the same place is noted once a mount. */
 void errors_add(struct fs *fs, const struct error *error);
 uint64_t errors_count(const struct fs *fs);	/* met since the mount */
 bool errors_idle(const struct fs *fs);

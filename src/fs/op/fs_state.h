@@ -27,7 +27,7 @@ struct replica_ra;		/* replica_readahead.c: replicas that are read
 struct access_trace;		/* access_trace.c: what was read of late */
 struct node_replicas;		/* node_replicas.c: replicas of tree nodes */
 struct profile_save;		/* profile_save.c: stores the drive's profile */
-struct trim;			/* trim.c: discards free sectors */
+struct trim;			/* fs_trim.c: discards free sectors */
 struct super_edit;		/* super_edit.c: changes label or UUID */
 struct relocate;		/* relocate.c: moves log tracks */
 struct content_watch;		/* content_watch.h */

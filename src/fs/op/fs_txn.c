@@ -4,14 +4,16 @@
  *   start -> tree_begin -> [ run() -> -EAGAIN -> tree_txn_fetch ]* -> end()
  *                            run() -> FS_TXN_WAIT -> (txn ended) -> again
  *
- * 1. A transaction that waits holds no transaction, so no pins and no room in
- *    the log: nothing that it waits for can wait for it.
+ * 1. A transaction that waits for something else than nodes (FS_TXN_WAIT) has
+ *    ended its transaction of the tree, so it holds no pins and no room in the
+ *    log: nothing that it waits for can wait for it.
  * 2. The nodes met stay pinned from run to run, so each run comes at least one
  *    level deeper in one of the lookups that depend on one another: the number
  *    of runs is bounded by stages x levels.  Runs beyond that are counted
- *    (when memory is short, one may find no frame and run again for nothing);
+ *    (when memory is short, one may find no buffer and run again for nothing);
  *    tests of operations one at a time assert that there are none.
- * 3. run() either changes nothing and says why, or changes and returns 0.
+ * 3. run() either changes nothing and returns the reason, or changes the tree
+ *    and returns 0.
  */
 #include "fs/op/fs_internal.h"
 
@@ -19,11 +21,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A range that is searched may go on in the next leaf. */
+/* Leaves beyond one for each path: a range that is searched may go on in the
+ * next leaf. */
 #define MORE_LEAVES 1u
 /* One large item may cut a leaf in three, which is two splits more than an
  * ordinary change. */
 #define MORE_SPLITS 2u
+/* Most leaves that one transaction may meet, so that it fits into the least
+ * pool of nodes; longer work is divided into several transactions. */
 #define MAX_LEAVES 64u
 
 static unsigned fs_txn_levels(struct fs *fs)
@@ -35,9 +40,10 @@ static unsigned fs_txn_levels(struct fs *fs)
 }
 
 /*
- * The tree counts the leaves met; nodes changed with their ancestors, whose
- * second copies it adds by itself.  Paths share the root; each leaf changed
- * may be split, each level above once, and the root may get a new one.
+ * Bounds of a transaction.  `nodes` counts leaves met; `new_nodes` counts nodes
+ * changed with their ancestors (the tree adds their mirrors by itself): each
+ * leaf changed may be split; paths share the root; each level above is split
+ * once at most, and the root may get a parent.
  */
 void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		   uint32_t log_bytes, struct tree_bounds *bounds)

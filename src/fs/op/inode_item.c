@@ -1,7 +1,7 @@
 /*
- * inode_item.c - INODE items: found, put, and turned into attributes.
+ * inode_item.c - INODE items: looked up, put, and turned into attributes.
  *
- * Times are wall-clock nanoseconds, clamped to what the format promises: from
+ * Times are wall-clock nanoseconds, clamped to the range of the format: from
  * 1901 to 2446.
  */
 #include "fs/op/inode_item.h"
@@ -11,8 +11,10 @@
 #include "base/units.h"
 #include "fs/op/vnode.h"
 
+/* The range of times, in seconds since 1970: 1901-12-13 20:45:52 to 2446-05-10
+ * 22:38:55, as in ext4. */
 #define TIME_MIN_SECONDS (-(1ll << 31))
-#define TIME_MAX_SECONDS 15032385535ll	/* 2446-05-10 22:38:55 */
+#define TIME_MAX_SECONDS 15032385535ll
 
 int inode_get(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {
@@ -79,16 +81,18 @@ static struct timespec time_get(const struct disk_time *time)
 	};
 }
 
-/* A directory shows the room its entries would take in an ordinary one. */
+/* st_size of a directory counts this many bytes for each entry, about what an
+ * entry takes in other file systems; here entries are items of the tree. */
 #define DIR_ENTRY_BYTES 64u
 /*
- * How long a process that took a name may take to run again, and let the kernel
- * count the links down: a second was too short on a machine with twelve
- * runnable processes for two cores.
+ * The kernel counts the links of an inode down after the answer to UNLINK, when
+ * the calling process runs again.  For this long the number of links that is
+ * reported may still differ from the kernel's.  One second was too short on a
+ * machine with twelve runnable processes on two cores.
  */
 #define NAME_GONE_NS (20 * (uint64_t)NS_PER_SECOND)
 
-/* Was one of its names taken just now? */
+/* Was one of several names of the inode removed a short while ago? */
 static bool inode_name_gone(struct fs *fs, uint64_t ino)
 {
 	const struct vnode *vnode = vnode_find(fs, ino);

@@ -1,6 +1,6 @@
 /*
- * item_scan.c - see item_scan.h.  It takes several runs of a transaction, each
- * of as many items as its bounds allow.
+ * item_scan.c - see item_scan.h.  A scan takes several runs of a transaction,
+ * each of as many items as its bounds allow.
  */
 #include "fs/op/item_scan.h"
 
@@ -15,7 +15,8 @@
 struct item_scan {
 	enum item_type type;
 	int (*take)(struct fs *fs, const struct tree_item *item);
-	uint64_t next;		/* offset to go on from */
+	uint64_t next;		/* offset of the key from which the scan goes
+				 * on */
 	bool over;
 	int rc;
 };

@@ -1,6 +1,6 @@
 /*
- * item_scan.h - all items of one type that belong to the whole file system
- * (ino 0), at the mount.
+ * item_scan.h - goes over all items of one type that belong to the whole file
+ * system (ino 0); used at the mount.
  */
 #ifndef TRAX_OP_ITEM_SCAN_H
 #define TRAX_OP_ITEM_SCAN_H

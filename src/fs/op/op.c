@@ -66,7 +66,8 @@ void op_begin(struct fs *fs, struct fs_op *op)
 	fs->op_count++;
 }
 
-/* What stays inside is -EIO outside. */
+/* Errors that only the inside of the file system tells apart are -EIO to
+ * callers. */
 static int fs_outer_error(int rc)
 {
 	return rc == -EBADMSG || rc == -EUCLEAN ? -EIO : rc;
@@ -84,7 +85,7 @@ void fs_answer(struct fs *fs, struct fs_op *op, int rc)
 	op->done(op);
 }
 
-/* How long to wait, of what the caller allows. */
+/* Shortens the time that the caller allows to that until next_ns. */
 int op_timeout_ms(int timeout_ms, uint64_t now_ns, uint64_t next_ns)
 {
 	uint64_t ms;
@@ -99,7 +100,7 @@ int op_timeout_ms(int timeout_ms, uint64_t now_ns, uint64_t next_ns)
 	return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/* With nothing in flight only time can bring something to do. */
+/* When the disk has no request, the next thing to do comes only with time. */
 void fs_sleep(struct fs *fs, uint64_t next_ns)
 {
 	uint64_t now_ns = env_now_ns(fs->env);

@@ -1,7 +1,7 @@
 /*
- * vnode.c - inodes in memory: what holds them, and when they are dropped.
+ * vnode.c - inodes in memory: what keeps them, and when they are dropped.
  *
- *            FS_LOOKUP, FS_OPEN ...             last name taken
+ *            FS_LOOKUP, FS_OPEN ...            last name removed
  *   (none) ------------------------> held ----------------------> unlinked
  *      ^                              |                               |
  *      |   refs, opens, file all gone |      refs and opens gone      |
@@ -19,7 +19,9 @@
 #include "base/msg.h"
 #include "fs/op/item_scan.h"
 
-/* Deletes under way at once, of those found at mount. */
+/* Most deletes that run at once, of those found at mount.  A round number:
+ * enough to keep the queue busy, and few enough to leave log and memory to
+ * users. */
 #define RESUME_AT_ONCE 8u
 
 struct orphan_resume {
@@ -114,7 +116,7 @@ void vnode_unlinked(struct fs *fs, uint64_t ino)
 	struct vnode *vnode = vnode_get(fs, ino);
 
 	if (!vnode)
-		return; /* the next mount finds its orphan item */
+		return;	/* no memory: the next mount finds its ORPHAN item */
 	vnode->unlinked = true;
 	vnode_drop_unused(fs, vnode);
 }
