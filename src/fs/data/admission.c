@@ -12,29 +12,35 @@
 #include "fs/data/file_data.h"
 #include "sched/head/head.h"
 
-/* A promise of which nobody makes use ends after so long. */
+/* A promise ends when its file was not read for a minute, so that a program
+ * that has ended blocks nobody. */
 #define UNHEARD_NS (60 * NS_PER_SECOND)
-/* Of the time of a round so much is used: the log, nodes and other readers have
- * the rest. */
+/* Part of a round's time that promises may take; the log, nodes of the tree and
+ * other readers have the rest. */
 #define USED_PART 0.9
-/* Standard deviations of the sum of all waits. */
+/* A round may take this many standard deviations of the sum of its waits longer
+ * than their mean: one in a thousand takes longer (Traxtents, section 5.4). */
 #define SIGMAS 3.0
-/* Of the chunks, what is read in a round, while readers use up as much. */
+/* One part in two of the cache chunks holds what is read in a round, while
+ * readers use up the other half. */
 #define MEMORY_PART 2u
-/* A round that lasts longer gains nothing more. */
+/* Longest round that is counted on, in seconds: in a longer one seeks take so
+ * small a part that it gains nothing more. */
 #define ROUND_MOST_S 4.0
-/* One user has one in so many parts of what the disk can do, at most, so that
- * nobody takes all of it from the others. */
+/* One user has at most half of what the disk can promise, so that nobody takes
+ * all of it from the others. */
 #define USER_PART 2u
 
 struct promise {
 	struct list link;	/* files->promises */
 	uint64_t ino, rate;
-	uint64_t heard_ns;	/* it was asked for, or made use of */
+	uint64_t heard_ns;	/* when it was asked for, or its file was last
+				 * read */
 	uint32_t uid;		/* the user who asked for it */
 };
 
-/* A seek grows with the root of the way, about. */
+/* Seconds of a seek when the readers are spread evenly over the disk: a seek
+ * grows about with the root of its distance. */
 static double seek_s(const struct admission_drive *drive, unsigned readers)
 {
 	double step = (double)drive->step_ns / 1e9;
@@ -59,7 +65,7 @@ bool admission_fits(const struct admission_drive *drive, unsigned readers,
 	return used <= USED_PART * round;
 }
 
-/* False: not known. */
+/* False: what the drive can do is not known. */
 static bool drive_known(const struct fs *fs, struct admission_drive *drive)
 {
 	const struct service_mech *mech;

@@ -29,8 +29,8 @@ struct admission_drive {
 	uint64_t memory;	/* bytes for what is read in a round */
 };
 
-/* Can the drive serve so many readers with so many bytes a second of all
- * together? */
+/* Can the drive serve this number of readers, with `rate` bytes a second for
+ * all of them together? */
 bool admission_fits(const struct admission_drive *drive, unsigned readers,
 		    uint64_t rate);
 
@@ -38,7 +38,8 @@ bool admission_fits(const struct admission_drive *drive, unsigned readers,
 int admission_ask(struct fs *fs, const struct fs_promise *ask,
 		  uint64_t *rate_all, unsigned *readers);
 
-/* The rate that a file was promised, which is being read; 0: none. */
+/* The file is being read: returns the rate that was promised for it, 0 if none,
+ * and keeps the promise alive. */
 uint64_t admission_heard(struct files *files, uint64_t ino, uint64_t now_ns);
 
 /* The file is being deleted: its promise ends. */

@@ -4,13 +4,13 @@
  *   failed write -> [written again, in halves, down to a block or a part of
  *                   MAX_RANGES] -> good: given back; bad: [txn] OWNER_BAD
  *
- * The sectors were taken for a write and belong to nobody yet, so anything may
- * be written there.  Nobody's data waits for this: it has gone elsewhere.  When
- * nothing at all can be written, here or elsewhere, it is the disk that is in
- * trouble and not the place; then it is tried again later, as often as the
- * fault policy has data written (disk/fault.h).  What fails even then is left
- * alone until the next mount, and so is what is bad in too many places.  Bad is
- * what fails twice, with a pause between.
+ * The sectors were taken for a write and have no owner yet, so anything may be
+ * written to them.  No data waits for this: it was written elsewhere.  When
+ * nothing at all can be written, here or elsewhere, the disk is in trouble and
+ * not the place; then the try is repeated later, as often as the fault policy
+ * repeats writes of data (disk/fault.h).  Sectors that fail even then are not
+ * used until the next mount; nor is a write with too many bad ranges.  A sector
+ * is bad when it fails twice, with a pause between.
  */
 #include "fs/data/bad_sectors.h"
 #include "fs/data/failure.h"
@@ -20,13 +20,15 @@
 #include "base/msg.h"
 #include "fs/data/file.h"
 
-#define MAX_BADS 64u		/* failed writes that are looked at, or wait */
+#define MAX_BADS 64u		/* Most failed writes that are examined or wait
+				 * for it at a time. */
 #define MAX_RANGES 32u		/* bad ranges of one write, at most */
-#define MAX_HALVES 32u		/* parts of one write that wait to be tried, at
-				 * most */
+/* Most parts of one write that wait to be tried: one for each time that it is
+ * halved, and a write of 1,024 blocks is a block after ten. */
+#define MAX_HALVES 32u
 
-/* Writes of one try that fail before it is given up, while nothing at all says
- * that the disk is well. */
+/* Failed writes after which one try is given up, unless something shows that
+ * the disk is well. */
 #define MAX_FAILURES 8u
 
 static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
@@ -46,9 +48,9 @@ struct bad_write {
 	struct bad_range todo[MAX_HALVES], found[MAX_RANGES];
 	unsigned todo_n, found_n;
 	bool some_good, too_many;
-	unsigned failed;		/* writes of this try */
-	uint64_t written_bytes;		/* by the file system, when the write
-					 * had failed */
+	unsigned failed;		/* failed writes of this try */
+	uint64_t written_bytes;		/* bytes that the file system had
+					 * written when the write failed */
 	struct queue_request req;
 	struct iovec iov[];
 };
@@ -112,7 +114,7 @@ static const struct fs_txn_type bad_write_type = {
 
 static void bad_write_next(struct bad_write *bad);
 
-/* Notes a bad block; neighbours become one range. */
+/* Notes a bad block; adjacent ones become one range. */
 static void bad_write_found(struct bad_write *bad,
 			    const struct bad_range *range)
 {
@@ -130,7 +132,8 @@ static void bad_write_found(struct bad_write *bad,
 	bad->found[bad->found_n++] = *range;
 }
 
-/* The first half is looked at first, so ranges are found in order. */
+/* Divides a range; the first half is tried first, so bad ranges are found in
+ * order. */
 static void bad_write_halve(struct bad_write *bad,
 			    const struct bad_range *range)
 {
@@ -149,7 +152,7 @@ static void bad_write_halve(struct bad_write *bad,
 		range->sector, middle - range->sector };
 }
 
-/* Does nothing say that the disk is well? */
+/* Has every write since failed, here and elsewhere? */
 static bool is_in_trouble(const struct bad_write *bad)
 {
 	return !bad->some_good &&
@@ -186,7 +189,7 @@ static void bad_write_begin(struct bad_write *bad)
 	bad_write_next(bad);
 }
 
-/* The disk may be in trouble, and be well again after a while. */
+/* Tries again later: the disk may be in trouble now and well again then. */
 static void bad_write_later(struct bad_write *bad)
 {
 	struct files *files = bad->files;
@@ -235,8 +238,8 @@ static void bad_write_next(struct bad_write *bad)
 			bad_write_later(bad);
 			return;
 		}
-		/* The place may be bad, or the disk was in trouble that is over
-		 * now. */
+		/* The place may be bad, or the disk was in trouble, which is
+		 * over now. */
 		if (bad->found_n && !bad->too_many && !bad->again) {
 			bad->again = true;
 			bad_write_later(bad);

@@ -6,10 +6,10 @@
 
 #include "fs/data/file_data.h"
 
-/* A write to these sectors has failed. They were taken and have no owner: good
- * ones are given back, bad ones get the owner OWNER_BAD. */
+/* A write to these sectors has failed.  They were taken (space_take) and have
+ * no owner.  Good ones are given back, bad ones get the owner OWNER_BAD. */
 void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n);
-/* Goes on with the writes that wait for another try. */
+/* Goes on with tries that wait for their time. */
 void bads_run(struct files *files, uint64_t now_ns);
 
 #endif

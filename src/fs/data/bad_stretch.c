@@ -1,14 +1,14 @@
 /*
  * bad_stretch.c - see bad_stretch.h.
  *
- * Content whose write has failed goes elsewhere, and the nearest free place is
- * the next one of the same bad stretch, more often than not.  So the free
- * sectors around a failed write are held back: FIRST_SECTORS at first, and
- * twice as much as is known to be bad with each failure at the edge of it,
- * until writes come out of the stretch.  A few failures pass over a stretch of
- * any size.  Sectors that are held back have no owner: they are free again
- * after HOLD_NS without another failure, or when there is no other room.  Later
- * writes to them find out which are bad for good (bad_sectors.c).
+ * Data whose write has failed goes elsewhere, and the nearest free place is
+ * often in the same bad stretch.  So the free sectors around a failed write are
+ * held back: FIRST_SECTORS on each side at first, and with each failure at the
+ * edge twice as much as is known to be bad, until writes get out of the
+ * stretch.  A few failures pass over a stretch of any size.  Sectors that are
+ * held back have no owner: they are free again after HOLD_NS without another
+ * failure, or when there is no other room.  Later writes to them find out which
+ * are bad for good (bad_sectors.c).
  */
 #include "fs/data/bad_stretch.h"
 
@@ -16,13 +16,16 @@
 #include "base/units.h"
 #include "fs/data/file.h"
 
-/* 256 KiB: a scratch or a bad spot of a few tracks' width. */
+/* Sectors held back on each side of the first failed write: 256 KiB, as a
+ * scratch or a bad spot is a few tracks wide. */
 #define FIRST_SECTORS 512u
-/* Free runs looked at for one failure, so that it takes no long turn. */
+/* Free runs held back for one failure, so that it takes no long turn. */
 #define MAX_RUNS 256u
-/* Of the room that is not promised; nodes, too, want some. */
+/* At most this part of the free room that is not reserved is held back; the
+ * rest is for data and nodes. */
 #define HOLD_SHARE 4u
-/* Long enough for what is being written now to be placed elsewhere. */
+/* Held back for 30 s after the last failure: long enough for the data that is
+ * being written now to be placed elsewhere. */
 #define HOLD_NS (30 * NS_PER_SECOND)
 
 static void window_widen(struct range *window, uint64_t sector, uint64_t n)
@@ -45,8 +48,9 @@ static void window_widen(struct range *window, uint64_t sector, uint64_t n)
 		window->n = end + step - window->first;
 }
 
-/* Of a free run that is longer than may be held a part is, or a stretch in the
- * middle of free room would not be passed over. */
+/* Holds back the free sectors of the window.  Of a run that is longer than may
+ * be held a part is taken: in the middle of free room the stretch could not be
+ * passed otherwise. */
 static void hold(struct files *files, const struct range *window)
 {
 	struct space *space = tree_space(files->fs->tree);
@@ -101,7 +105,7 @@ bool bad_stretch_give_back(struct files *files)
 	struct range run;
 
 	while (rangeset_next(&stretch->held, 0, &run)) {
-		/* The end of a range is never cut off: no memory is needed. */
+		/* This removes whole ranges, which needs no memory. */
 		rangeset_remove(&stretch->held, run.first, run.n);
 		space_give_back(space, run.first, run.n);
 	}

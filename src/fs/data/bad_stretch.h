@@ -1,6 +1,5 @@
 /*
- * bad_stretch.h - free room near failed writes, which is left alone for a
- * while.
+ * bad_stretch.h - free room near failed writes, which is not used for a while.
  */
 #ifndef TRAX_DATA_BAD_STRETCH_H
 #define TRAX_DATA_BAD_STRETCH_H
@@ -13,18 +12,18 @@
 struct files;
 
 struct bad_stretch {
-	struct range window;	/* that failed writes lie in; n 0: there is
-				   none */
-	struct rangeset held;	/* free sectors in it and in earlier ones, which
-				   are taken (space_take) */
+	struct range window;	/* range in which failed writes lie; n 0: there
+				 * is none */
+	struct rangeset held;	/* free sectors in this range and earlier ones
+				 * that are held back (space_take) */
 	uint64_t until_ns;	/* when they are given back */
 };
 
 /* A write to these sectors has failed. */
 void bad_stretch_failed(struct files *files, uint64_t sector, uint64_t n);
-/* Gives back what is held when its time has come, or at once. */
+/* Gives back what is held when its time has come. */
 void bad_stretch_run(struct files *files, uint64_t now_ns);
-/* True: some was held. */
+/* Gives back all that is held; true: there was some. */
 bool bad_stretch_give_back(struct files *files);
 
 #endif

@@ -89,7 +89,8 @@ static bool extent_joins(const struct extent *a, const struct extent *b)
 	       a->flags == b->flags;
 }
 
-/* Adds to the new list; joins and cuts come later. */
+/* Adds an extent to the new list, joined to the last one where it continues it;
+ * cuts at tracks come later. */
 static void plan_add(struct bmap_plan *plan, struct extent extent)
 {
 	struct extent *last = plan->new_n ? &plan->new[plan->new_n - 1] : NULL;
@@ -104,7 +105,7 @@ static void plan_add(struct bmap_plan *plan, struct extent extent)
 	plan->new[plan->new_n++] = extent;
 }
 
-/* Cuts what is in `new` so that it respects the tracks. */
+/* Cuts the new extents at the ends of tracks. */
 static void plan_cut(struct fs_txn *txn, struct bmap_plan *plan)
 {
 	struct extent list[BMAP_NEW], part;
@@ -210,8 +211,8 @@ int bmap_verify_owner(struct fs_txn *txn, uint64_t ino,
 	return rc == -ENOENT || rc == -EEXIST ? owner_wrong(txn, extent) : rc;
 }
 
-/* What is given up must be this file's, or another would lose its room; what
- * is taken nobody's. */
+/* The old extents must belong to this file, or another one would lose its room;
+ * the new ones to nobody. */
 static int plan_owners(struct fs_txn *txn, uint64_t ino,
 		       const struct bmap_plan *plan, bool old)
 {
@@ -235,8 +236,8 @@ static int plan_owners(struct fs_txn *txn, uint64_t ino,
 	return miss;
 }
 
-/* May another extent be met?  Each needs its own leaf and its owner's, and so
- * do the pieces it may leave. */
+/* Is there room for another old extent?  It needs a leaf of its own and its
+ * owner's, and so do the pieces that may remain of it. */
 static bool plan_room(struct fs_txn *txn, const struct bmap_plan *plan)
 {
 	unsigned room = tree_txn_room(txn->tree_txn);
@@ -246,8 +247,8 @@ static bool plan_room(struct fs_txn *txn, const struct bmap_plan *plan)
 }
 
 /*
- * The extents before that may go on in the new ones: the last, which may end
- * inside a track, and the whole tracks before that.
+ * Adds the extents before the range that the new ones may continue: the last
+ * one, which may end inside a track, and the whole tracks before it.
  */
 static int plan_before(struct fs_txn *txn, uint64_t ino,
 		       struct bmap_plan *plan)
@@ -268,8 +269,8 @@ static int plan_before(struct fs_txn *txn, uint64_t ino,
 }
 
 /*
- * Collects the extents met by [off, off + n), and the neighbour before.  May
- * shorten the plan, to whole blocks.
+ * Collects the extents that [off, off + n) meets, and with `neighbours` those
+ * before.  May shorten the plan, to whole blocks.
  */
 static int plan_old(struct fs_txn *txn, uint64_t ino, struct bmap_plan *plan,
 		    bool neighbours)
@@ -304,7 +305,8 @@ static int plan_old(struct fs_txn *txn, uint64_t ino, struct bmap_plan *plan,
 	return 0;
 }
 
-/* What is left of the old extents, with the pieces between. */
+/* Makes the new list: what is left of the old extents, with the pieces
+ * between. */
 static void plan_new(struct bmap_plan *plan, const struct extent *pieces,
 		     unsigned pieces_n)
 {
@@ -347,7 +349,7 @@ static void plan_new(struct bmap_plan *plan, const struct extent *pieces,
 	}
 }
 
-/* What stays as it is needs no change. */
+/* Removes extents that are in both lists. */
 static void plan_trim(struct bmap_plan *plan)
 {
 	struct extent old[BMAP_OLD];
@@ -463,7 +465,8 @@ int bmap_window(struct fs_txn *txn, uint64_t ino, uint64_t window,
 	return -EUCLEAN;
 }
 
-/* Blocks of the p-th piece of a window that a change covers. */
+/* The blocks of the p-th chunk of a window that a change of checksums
+ * covers. */
 static uint16_t sums_bits(const struct bmap_sums *sums, uint64_t window,
 			  unsigned p)
 {

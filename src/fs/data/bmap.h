@@ -1,5 +1,5 @@
 /*
- * bmap.h - extents and checksums of a file, in the tree.
+ * bmap.h - extents and checksums of a file in the tree.
  */
 #ifndef TRAX_DATA_BMAP_H
 #define TRAX_DATA_BMAP_H
@@ -12,6 +12,9 @@ struct extent {
 	uint32_t flags;
 };
 
+/* Extents that one plan replaces and puts, at most.  A plan that would meet
+ * more than BMAP_OLD / 2 covers fewer blocks (plan_room); each cut at a track's
+ * end may add one to the new ones. */
 #define BMAP_OLD 24
 #define BMAP_NEW 32
 
@@ -25,14 +28,16 @@ struct bmap_plan {
 	unsigned new_n;
 };
 
-/* Finds the extent that holds a sector, or the first one behind it; -ENOENT. */
+/* Finds the extent that holds a sector of the file, or else the first one
+ * behind it; -ENOENT. */
 int bmap_extent(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 	       struct extent *extent);
-/* -EUCLEAN, reported: the OWNER item does not say the same as this extent of
- * the file, or another one has some of its sectors. */
+/* Compares an extent of the file with the OWNER items of its sectors. -EUCLEAN,
+ * reported: the OWNER item does not match, or another one has some of the
+ * sectors. */
 int bmap_verify_owner(struct fs_txn *txn, uint64_t ino,
 		      const struct extent *extent);
-/* Finds the extent before a sector. */
+/* Finds the last extent that begins before a sector of the file. */
 int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 		      struct extent *extent);
 /*
@@ -53,7 +58,8 @@ struct bmap_sums {
 	uint32_t (*sum)(void *arg, unsigned i);
 	void *arg;
 };
-/* Looks up the windows of a change; errors are those of tree_get. */
+/* Looks up the items (windows) that a change of checksums touches; errors are
+ * those of tree_get. */
 int bmap_sums_probe(struct fs_txn *txn, uint64_t ino,
 		   const struct bmap_sums *sums);
 void bmap_sums_apply(struct fs_txn *txn, struct file *file,

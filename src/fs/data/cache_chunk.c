@@ -1,20 +1,21 @@
 /*
- * cache_chunk.c - what the disk holds of files, verified, in chunks of 64 KiB.
+ * cache_chunk.c - content of files as it is on the disk, verified, in chunks of
+ * 64 KiB.
  *
  *   fetch:  wanted -> [txn: extents, sums] -> [reads] -> verified -> valid
  *                          ^                                    |
  *                          +--- sum wrong: looked up again -----+
  *
- * 1. A chunk is pinned by needs and by fetches; all others are in the LRU list
- *    and may go at any time.
- * 2. A transaction that changes blocks tells chunks_changed: valid bits go, and
- *    what is being read of them is not believed (stale).
- * 3. A need gets all its chunks or none, first come first served, so needs
- *    never wait for each other.
- * 4. A sum that is wrong is damage only when the mapping was looked up again
- *    and the place was read once more.
- * 5. The first time the queue may take a copy instead, where one holds all of a
- *    segment; then the original is read, twice; then each of the copies.
+ * 1. A chunk is pinned by read waits and by fetches; all others are in the LRU
+ *    list and may be reused at any time.
+ * 2. A transaction that changes blocks calls chunks_changed: their valid bits
+ *    are cleared, and blocks that are being read are not used (stale).
+ * 3. A read wait gets all its chunks or none, in order of arrival, so read
+ *    waits never wait for each other.
+ * 4. A wrong sum is damage only if the mapping was looked up again and the
+ *    place was read once more.
+ * 5. At the first try the queue may take a replica instead, if one holds all of
+ *    a segment; then the original is read, twice; then each of the replicas.
  */
 #include "fs/data/cache_chunk.h"
 #include "base/units.h"
@@ -27,11 +28,13 @@
 #include "fs/data/file.h"
 #include "fs/table/replica.h"
 
-/* Of so many beginnings that were read ahead half are forgotten. */
+/* Beginnings of files that were read ahead are counted up to this number; then
+ * both counters are halved, so that they follow what happens now. */
 #define AHEAD_COUNTED 64u
-#define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */
+#define AHEAD_PART 4u	/* a quarter of the chunks is never pinned by
+			 * read-ahead */
 
-/* ---- Pieces ---- */
+/* ---- Chunks ---- */
 
 static struct chunk *chunk_find(const struct file *file, uint64_t index)
 {
@@ -48,7 +51,7 @@ const void *chunk_block(const struct file *file, uint64_t index)
 	return chunk->data + (size_t)i * BLOCK_BYTES;
 }
 
-/* What has become of a beginning that was read ahead. */
+/* Counts a beginning that was read ahead, as used or as wasted. */
 static void count_ahead(struct files *files, unsigned *counter)
 {
 	++*counter;
@@ -58,7 +61,7 @@ static void count_ahead(struct files *files, unsigned *counter)
 	files->ahead_wasted /= 2;
 }
 
-/* Only what nobody pins and nothing reads into. */
+/* Drops a chunk that is not pinned and that no fetch reads into. */
 static void chunk_drop(struct chunk *chunk)
 {
 	struct file *file = chunk->file;
@@ -69,7 +72,7 @@ static void chunk_drop(struct chunk *chunk)
 	hashmap_del(file->chunks, chunk->index);
 	list_del(&chunk->lru);
 	chunk->file = NULL;
-	/* The next one to be used: its memory has been touched. */
+	/* It is reused first, as its memory has been touched already. */
 	list_add_front(&files->chunk_free, &chunk->lru);
 	file_unused(file);
 }
@@ -160,9 +163,9 @@ void chunks_passed(struct file *file, uint64_t first, uint64_t end)
 	}
 }
 
-/* ---- Needs ---- */
+/* ---- Read waits ---- */
 
-/* Blocks of need->chunks[p] that it wants. */
+/* Blocks of rwait->chunks[p] that the read wait wants. */
 static uint16_t read_wait_bits(const struct read_wait *rwait, unsigned p)
 {
 	uint64_t base = (rwait->first / CHUNK_BLOCKS + p) * CHUNK_BLOCKS;
@@ -184,8 +187,8 @@ static unsigned read_wait_pieces(const struct read_wait *rwait)
 	       1;
 }
 
-/* Of the chunk that begins with block `base`, what is in memory as blocks; or,
- * of these, those whose content the tree has in the log only. */
+/* The blocks of the chunk that begins with block `base` that are in memory as
+ * blocks; with `logged` only those whose content the tree has in the log. */
 static uint16_t blocks_present(const struct file *file, uint64_t base,
 			       bool logged)
 {
@@ -201,7 +204,8 @@ static uint16_t blocks_present(const struct file *file, uint64_t base,
 	return bits;
 }
 
-/* Of the blocks wanted in chunk p, those that are neither blocks nor valid. */
+/* The blocks wanted in chunk p that are neither in memory as blocks nor
+ * valid. */
 static uint16_t read_wait_missing(const struct read_wait *rwait, unsigned p)
 {
 	uint64_t base = (rwait->first / CHUNK_BLOCKS + p) * CHUNK_BLOCKS;
@@ -261,7 +265,8 @@ static void chunk_wait_memory(struct files *files)
 		files_wake_at(files, env_now_ns(files->fs->env) + NO_MEMORY_NS);
 }
 
-/* All the chunks that hold something not in blocks, or none. */
+/* Pins all chunks of which the read wait wants blocks that are not in memory as
+ * blocks, or none. */
 static bool read_wait_pin(struct read_wait *rwait)
 {
 	struct chunk *chunk;
@@ -289,7 +294,7 @@ static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns);
 static void fetch_start(const struct read_wait *rwait, unsigned pieces,
 			const uint16_t *want);
 
-/* What is being read ahead is waited for from now on. */
+/* Read-ahead that brings missing blocks is urgent from now on. */
 static void read_wait_raise(const struct read_wait *rwait,
 			    const uint16_t *missing)
 {
@@ -312,7 +317,8 @@ static void read_wait_raise(const struct read_wait *rwait,
 	}
 }
 
-/* Starts reading what is missing and not on its way.  0: nothing missing. */
+/* Starts fetches of the missing blocks that no fetch brings. 0: none are
+ * missing. */
 static int read_wait_fetch(struct read_wait *rwait)
 {
 	uint16_t want[READ_WAIT_CHUNKS], read[READ_WAIT_CHUNKS];
@@ -338,11 +344,12 @@ static int read_wait_fetch(struct read_wait *rwait)
 		fetch_start(rwait, n, want);
 	for (p = 0; p < n; p++)
 		if (want[p] && want[p] & rwait->chunks[p]->failed)
-			return -EIO;	/* it could not even be started */
+			return -EIO;	/* the fetch could not be started */
 	return any ? -EINPROGRESS : 0;
 }
 
-/* Fails only what was tried for this need. */
+/* Clears failures of earlier reads: only reads for this read wait count for
+ * it. */
 static void read_wait_forgive(struct read_wait *rwait)
 {
 	unsigned p;
@@ -428,7 +435,8 @@ static void read_waits_wake(struct file *file)
 	while ((rwait = list_first(&ready, struct read_wait, link))) {
 		list_del(&rwait->link);
 		list_add(&file->read_waits, &rwait->link);
-		/* What was in blocks may have been written and dropped. */
+		/* Blocks may have been written and dropped meanwhile, so chunks
+		 * are needed for them. */
 		if (!read_wait_pin(rwait)) {
 			list_del(&rwait->link);
 			list_add(&file->files->chunk_waits, &rwait->link);
@@ -440,9 +448,10 @@ static void read_waits_wake(struct file *file)
 	}
 }
 
-/* ---- Fetch: what is on the disk ---- */
+/* ---- Fetches ---- */
 
-/* Before it is looked up where they are: they may become another fetch's. */
+/* Marks the blocks as being read, before their places are looked up: until then
+ * another fetch may take them over. */
 static void fetch_wish(struct fetch_chunk *fp)
 {
 	fp->chunk->reading |= fp->want;
@@ -522,7 +531,7 @@ static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns)
 		fetch->deadline_ns = deadline_ns;
 	}
 	if (!fetch->outstanding)
-		return;		/* it is being looked up */
+		return;		/* its places are being looked up */
 	for (i = 0; i < fetch->segments; i++) {
 		if (fetch->hastened)
 			queue_hasten(queue, &fetch->segment[i].req);
@@ -571,7 +580,7 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 				.done = fetch_done,
 				.owner = fetch,
 			},
-			/* A reader with a pace waits for it. */
+			/* A reader with a pace will wait for it. */
 			.class = fetch->deadline_ns ? QUEUE_READ :
 						      fetch->class,
 			.deadline_ns = fetch->deadline_ns,
@@ -595,7 +604,8 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 		fetch_verify(fetch);
 }
 
-/* Read waits for broken fetches have begun to wait meanwhile. */
+/* Ends fetches that could not begin; by now the read waits that started them
+ * are waiting. */
 void chunks_run(struct files *files)
 {
 	struct fetch *fetch;
@@ -683,7 +693,7 @@ bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 		}
 		want[p] &= (uint16_t)~(chunk->valid | chunk->reading);
 		any |= want[p];
-		if (want[p]) /* not to be evicted for the next one */
+		if (want[p])	/* the next chunk must not reuse this one */
 			list_del(&chunk->lru);
 	}
 	if (n && any)
@@ -696,8 +706,8 @@ bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 	return true;
 }
 
-/* Blocks of a chunk that a user has come to: those that lie in a row and are
- * alike make one read. */
+/* A user has come to blocks of a chunk that were read ahead: adjacent ones that
+ * are alike are counted as one read. */
 static void chunk_claim(struct chunk *chunk, uint16_t bits, uint64_t wait_ns)
 {
 	struct fs *fs = chunk->file->files->fs;
@@ -745,7 +755,7 @@ void chunks_used(const struct read_wait *rwait, uint64_t wait_ns)
 	}
 }
 
-/* So many are put in order at once, as one turn does it. */
+/* Most unused files that are sorted in one turn. */
 #define UNUSED_MOST 1024u
 
 static int by_address(const void *a, const void *b)

@@ -13,13 +13,13 @@
 #include "fs/data/file_data.h"
 #include "fs/data/read_events.h"
 
-#define SUM_LEAVES_AHEAD 8u	/* leaves with checksums read in one access:
-				 * those of 120 MB */
+#define SUM_LEAVES_AHEAD 8u	/* leaves of checksums read in one access, about
+				 * those of 120 MB of data: 14 MB a leaf */
 
 struct fetch_segment {
-	uint64_t addr, off, n;	/* a segment: place on the disk, place in the
-				 * file, and length, in sectors */
-	uint64_t first, end;	/* the extent around it, on the disk */
+	uint64_t addr, off, n;	/* place on the disk, place in the file, and
+				 * length, in sectors */
+	uint64_t first, end;	/* the extent in which it lies, on the disk */
 	uint64_t copies[QUEUE_COPIES];
 	unsigned copies_n;
 	struct replica_run_want want;
@@ -31,7 +31,8 @@ struct fetch_segment {
 struct fetch_chunk {
 	struct chunk *chunk;
 	uint16_t want;		/* blocks to be read */
-	bool claimed;		/* this fetch has marked them as busy */
+	bool claimed;		/* this fetch has marked the blocks of `want` as
+				 * busy */
 	uint16_t mapped;	/* blocks of `want` with data on the disk */
 	uint16_t mask;		/* blocks of `want` with a checksum */
 	uint16_t copied;	/* blocks of `want` with a replica */
@@ -51,10 +52,12 @@ struct fetch {
 	enum fault_class error;	/* class of the last error */
 	unsigned copies_n;	/* most replicas of any segment */
 	bool background;	/* no user waits for it */
-	uint64_t deadline_ns;	/* when it is wanted; 0: soon */
-	enum ahead_kind ahead;	/* of what is read ahead; what somebody waits
-				 * for is sure */
-	bool hastened;		/* ... somebody waits for it */
+	uint64_t deadline_ns;	/* when a reader will want it; 0: as soon as
+				 * possible */
+	enum ahead_kind ahead;	/* kind of a read-ahead; AHEAD_SURE if somebody
+				 * waits for the blocks */
+	bool hastened;		/* somebody has begun to wait for what it reads
+				 * ahead */
 	/* Replicas that were read at the first try. */
 	struct copy_read {
 		uint64_t off, n, sector;
@@ -67,7 +70,7 @@ struct fetch {
 
 /* ---- cache_chunk.c ---- */
 
-/* This fetch no longer reads these blocks of a chunk. */
+/* The fetch gives up these blocks of a chunk. */
 void fetch_leave(struct fetch_chunk *fp, uint16_t bits);
 
 /* Ends a fetch: every block that could be read is valid. */
@@ -88,16 +91,17 @@ unsigned fetch_iov(struct fetch *fetch,
 		   const struct fetch_segment *segment,
 		   struct iovec *iov);
 
-/* Chooses the place that is read at this try. */
+/* Chooses the place, original or replica, that is read at this try. */
 void fetch_choose(const struct fetch *fetch,
 		  struct fetch_segment *segment);
 
 void fetch_watch(struct fetch *fetch, struct fetch_segment *segment);
 
-/* Does a replica run have this segment, or will it? Then that serves it. */
+/* Has a run of replicas this segment, or will it have it?  Then the run
+ * supplies the data. */
 bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment);
 
-/* Has a gap read this segment? Then its data is copied. */
+/* Was this segment read in a gap?  Then its data is copied. */
 bool fetch_from_gap(const struct fetch *fetch,
 		    const struct fetch_segment *segment);
 

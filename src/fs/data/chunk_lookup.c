@@ -22,8 +22,8 @@ static struct fetch_chunk *fetch_piece(struct fetch *fetch, uint64_t block,
 	return &fetch->piece[p];
 }
 
-/* Leaves with the checksums of what a stream will come to lie behind each
- * other: one access brings some. */
+/* Reads on in the leaves of checksums: those that a stream will need lie behind
+ * each other, so one access brings several. */
 static void fetch_sums_ahead(struct fs_txn *txn, const struct fetch *fetch,
 			     uint64_t window)
 {
@@ -68,7 +68,8 @@ static int fetch_sums(struct fs_txn *txn, struct fetch *fetch)
 	return rc;
 }
 
-/* Blocks that are in the log only are not on the disk; they are in memory. */
+/* Gives up blocks that are in the log only: they are in memory, and the disk
+ * has older content. */
 static void fetch_leave_held(struct fetch *fetch)
 {
 	uint64_t base = fetch->first * CHUNK_BLOCKS;
@@ -94,8 +95,8 @@ static void fetch_leave_held(struct fetch *fetch)
 	fetch_claim(fetch);
 }
 
-/* Cuts what is wanted out of an extent, into segments of wanted blocks.
- * -E2BIG: there are no segments left for what lies from block *cut on. */
+/* Makes segments of the wanted blocks that an extent holds. -E2BIG: there are
+ * no segments left for blocks from *cut on. */
 static int fetch_add(struct fetch *fetch, const struct extent *extent,
 		     uint64_t *cut)
 {
@@ -150,7 +151,8 @@ uint16_t chunk_before(uint64_t index, uint64_t end)
 	return (uint16_t)((1u << (end - base)) - 1);
 }
 
-/* What a fetch that ends before block `end` still wants of a chunk. */
+/* The blocks of a chunk that the fetch still reads when it ends before block
+ * `end`. */
 static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
 			     uint64_t end)
 {
@@ -158,9 +160,10 @@ static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
 }
 
 /*
- * Blocks from `end` on are left to another fetch.  -EUCLEAN: nothing would be
- * left to this one, so that reading would never end.  That takes extents of
- * parts of blocks: blocks of a chunk in two extents each fit.
+ * Leaves the blocks from `end` on to another fetch. -EUCLEAN: nothing would be
+ * left to this one, so reading would never end.  That happens only with extents
+ * of parts of blocks: the segments suffice for a chunk whose blocks have two
+ * extents each.
  */
 static int fetch_cut(struct fetch *fetch, uint64_t end)
 {
@@ -224,7 +227,7 @@ static int fetch_inline(struct fs_txn *txn, struct fetch *fetch)
 	return 0;
 }
 
-/* The places of one segment. */
+/* Sets the places of the replicas of one segment. */
 static void segment_copies(struct fetch_segment *segment,
 			   const struct replica_copy *found, unsigned n)
 {
@@ -243,9 +246,9 @@ static void segment_copies(struct fetch_segment *segment,
 		segment->copies[k] = places[k] + skip;
 }
 
-/* The copies of a segment do not lie in one row, as at the end of each track,
- * or some of it has none: it is cut where the first row ends, or the next one
- * begins.  false: it stays as it is. */
+/* Cuts a segment whose replicas do not lie in one row, as at the end of each
+ * track, or of which only a part has any: where the first row ends, or the next
+ * one begins. false: it stays as it is. */
 static bool segment_cut(struct fetch *fetch, unsigned i,
 			const struct replica_copy *found, unsigned n)
 {
@@ -270,8 +273,8 @@ static bool segment_cut(struct fetch *fetch, unsigned i,
 	return true;
 }
 
-/* What users want of a file whose beginning, or what they come from, has
- * copies are these. */
+/* A guess (AHEAD_GUESS) is dropped if the file's beginning, or the blocks from
+ * which it goes on, have replicas: these show which blocks users want. */
 static int fetch_guess(struct fs_txn *txn, struct fetch *fetch)
 {
 	struct replica_copy found[REPLICA_FOUND];
@@ -307,7 +310,7 @@ static void fetch_mark_copied(struct fetch *fetch,
 	}
 }
 
-/* Where else the segments lie. */
+/* Looks up the replicas of the segments. */
 static int fetch_copies(struct fs_txn *txn, struct fetch *fetch)
 {
 	struct replica_copy found[REPLICA_FOUND];

@@ -10,7 +10,8 @@
 #include "fs/table/replica.h"
 #include "base/msg.h"
 
-/* Reads of what the map says, before copies are read one by one. */
+/* Tries that read where the bmap or one replica says, before the replicas are
+ * read one by one. */
 #define FETCH_TRIES 3
 
 unsigned fetch_iov(struct fetch *fetch,
@@ -84,8 +85,8 @@ void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 		});
 }
 
-/* Data in two parts to where the segment's buffers are; or a copy by itself, so
- * that it answers for nothing but its own sectors. */
+/* Copies data in two parts to the segment's buffers.  Without data the replica
+ * is read by itself, so that an error concerns only its own sectors. */
 static void fetch_run_done(struct replica_run_want *want, const uint8_t *data,
 			   size_t bytes, const uint8_t *rest)
 {
@@ -161,7 +162,8 @@ void fetch_submit(struct fetch *fetch, struct fetch_segment *segment)
 	queue_submit(fs->queue, &segment->req);
 }
 
-/* What was read ahead is no user's read until one comes for it. */
+/* Reports a segment that is read for a user; read-ahead counts as a user's read
+ * only when a user comes to it. */
 static void fetch_note(const struct fetch *fetch,
 		       const struct fetch_segment *segment)
 {
@@ -250,8 +252,8 @@ void fetch_again(struct fetch *fetch)
 	}
 }
 
-/* Verifies the blocks of a chunk; returns those that are bad.  `lost`: a hole
- * is, too. */
+/* Verifies the blocks of a chunk; returns the bad ones.  `lost`: holes are bad,
+ * too. */
 static uint16_t fetch_check(struct fetch_chunk *fp, bool lost)
 {
 	uint16_t bad = 0, good = 0, want = fp->want & ~fp->chunk->stale;
@@ -305,8 +307,8 @@ static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
 		  fetch->rc ? "cannot be read" : "data has a wrong checksum");
 }
 
-/* What was read first of these blocks of the chunk at `base` was bad: if they
- * were copies, exactly these go. */
+/* The first content read of these blocks of the chunk at `base` was bad: if it
+ * came from replicas, exactly these are dropped. */
 static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
 			      uint16_t blocks)
 {
@@ -331,8 +333,8 @@ static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
 }
 
 /*
- * What had failed is there: where copies were read, the originals are bad;
- * where the originals were, after copies, these are.
+ * Blocks that had failed have been read after all: if replicas were read, the
+ * originals are bad; if the originals were, after replicas, the replicas are.
  */
 static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
 {
@@ -345,7 +347,7 @@ static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
 		(*ev)->recovered(fetch->file, fetch->first + p, blocks);
 }
 
-/* Is what could not be read, or has a wrong checksum, read again? */
+/* Are blocks that could not be read, or have a wrong checksum, read again? */
 static bool fetch_goes_on(const struct fetch *fetch)
 {
 	const enum fault_class class = fetch->rc ? fetch->error : FAULT_MEDIA;

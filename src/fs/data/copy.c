@@ -1,9 +1,9 @@
 /*
- * copy.c - copying inside the file system, and what a file's mapping looks
- * like.
+ * copy.c - copying inside the file system (FS_COPY_RANGE), and listing the
+ * extents of a file (FS_EXTENTS).
  *
- * A copy is a READ and a WRITE in turns, of at most COPY_BYTES each and
- * COPY_MOST in one call: it may stop early, as POSIX has it.
+ * A copy is a READ and a WRITE by turns, of at most COPY_BYTES each and
+ * COPY_MOST in one call: it may stop early, as POSIX allows.
  */
 #include "fs/data/file_data.h"
 
@@ -13,7 +13,9 @@
 #include "fs/data/file.h"
 #include "fs/name/inode.h"
 
+/* Bytes of one READ and WRITE; each copy under way has a buffer for them. */
 #define COPY_BYTES (512u << 10)
+/* Bytes that one call copies, so that it ends within a second or so. */
 #define COPY_MOST (64ull << 20)
 
 struct copy_op {
@@ -134,7 +136,7 @@ struct extents_op {
 	struct fs *fs;
 	struct fs_op *op;
 	struct file *file;
-	uint64_t sector;	/* to go on from */
+	uint64_t sector;	/* sector of the file to go on from */
 	bool over;
 };
 

@@ -1,14 +1,14 @@
 /*
- * data_recovery.c - logged data that a crash left not destaged.
+ * data_recovery.c - logged data that had not been destaged when a crash came.
  *
  * Each block is looked up in the tree as it is after replay: where the sum is
- * the one of the logged content, that content is the file's, and it enters the
- * memory of files as what it was before the crash: a block that is pinned.
- * From there it is destaged by ordinary write-back, whatever happens on the
- * way.  Otherwise something newer has taken its place.  No more are taken from
- * the log at once than the dirty pool has room for.  Nobody else is served
- * before all have been looked up: the destage of one may hold anything.
- * It begins when the first root of the mount is durable.
+ * that of the logged content, this content is the file's, and enters the memory
+ * of files as what it was before the crash: a pinned block.  From there
+ * ordinary write-back destages it, whatever else happens.  Otherwise newer
+ * content has taken its place.  No more blocks are taken from the log at once
+ * than the dirty pool has room for.  No other operation is served before all
+ * blocks have been looked up, as any operation may need one of them.  This
+ * begins when the first root of the mount is durable.
  *
  * On a read-only mount nothing is destaged: the blocks stay in memory, beyond
  * the pool if need be, and reads are served from them.
@@ -24,14 +24,17 @@
 #include "fs/data/dirty_block.h"
 #include "fs/data/file.h"
 
-#define AT_ONCE 256u
-/* Of the pool; write-back needs the rest. */
+#define AT_ONCE 256u	/* Blocks that are looked up at the same time. */
+/* At most this part of the dirty pool is filled with recovered blocks;
+ * write-back needs the rest. */
 #define POOL_PART 2u
 
 struct rescue {
 	struct recovery *recovery;
-	struct list link;		/* among all that are not over */
-	struct shared_lock lock;		/* until the file is loaded */
+	struct list link;		/* in the list of those that are not
+					 * over */
+	struct shared_lock lock;		/* waits until the file is
+						 * loaded */
 	const struct tree_data *data;
 	struct file *file;
 	bool valid;
@@ -43,8 +46,10 @@ struct recovery {
 	struct fs *fs;
 	struct list rescues;
 	unsigned busy;
-	bool over;		/* one of them, since it was last cleared */
-	uint64_t kept, foreign;	/* blocks that are the files' content */
+	bool over;		/* one of them has ended since this was last
+				 * cleared */
+	uint64_t kept, foreign;	/* blocks that are content of files: all, and
+				 * those not of the pool */
 	int rc;
 };
 
@@ -57,7 +62,8 @@ static void buffer_free(struct rescue *rescue)
 			 rescue->buffer);
 }
 
-/* rc: it is not known whose the content is: its record stays in the log. */
+/* Ends one block. rc: its file is not known, and its record stays in the
+ * log. */
 static void rescue_over(struct rescue *rescue, int rc)
 {
 	struct recovery *recovery = rescue->recovery;
@@ -76,7 +82,7 @@ static void rescue_over(struct rescue *rescue, int rc)
 	free(rescue);
 }
 
-/* ---- Whose is it? ---- */
+/* ---- Lookup ---- */
 
 static int rescue_run(struct fs_txn *txn)
 {
@@ -112,7 +118,7 @@ static int rescue_run(struct fs_txn *txn)
 	return 0;
 }
 
-/* ---- It is the file's ---- */
+/* ---- Content of a file ---- */
 
 static int keep_held(struct rescue *rescue)
 {
@@ -188,7 +194,7 @@ static const struct fs_txn_type rescue_type = {
 	.end = rescue_end,
 };
 
-/* ---- All of them ---- */
+/* ---- All blocks ---- */
 
 static void *buffer_get(struct recovery *recovery, bool *foreign)
 {
@@ -222,7 +228,8 @@ static int rescue_add(void *arg, const struct tree_data *data,
 	return 0;
 }
 
-/* How many may be taken from the log now; 0: write-back makes room first. */
+/* Number of blocks that may be taken from the log now; 0: write-back makes room
+ * first. */
 static size_t recover_room(const struct fs *fs)
 {
 	const struct pool *pool = fs->files->dirty_pool;
@@ -252,7 +259,7 @@ static int recover_batch(struct recovery *recovery, size_t first, size_t n)
 	return rc ? rc : recovery->rc;
 }
 
-/* One turn of the loop: those that are looked up, and write-back, go on. */
+/* Runs one turn of the loop, so that lookups and write-back go on. */
 static int recover_turn(struct recovery *recovery)
 {
 	struct fs *fs = recovery->fs;

@@ -1,15 +1,14 @@
 /*
  * destage.c - writes logged data to its own place.
  *
- * A pinned block has content that the tree has the checksum of, but that is on
+ * A pinned block has content whose checksum is in the tree, but which is on the
  * disk only in the log.  Pinned blocks are written to their extents, neighbours
  * together, when the log needs room, the pool is short, the block is old, or at
- * unmount.  Then their log pins are given up.
+ * unmount.  Then their log pins are dropped.
  *
  * 1. A block is not destaged before its log record is durable: after a crash
- * its
- *    place would not match the old checksum.  From then on the content depends
- *    on that record (log_depend_on).
+ *    its place would not match the old checksum.  From then on the content
+ *    depends on that record (log_depend_on).
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
@@ -29,9 +28,16 @@
 #include "base/csum.h"
 #include "base/msg.h"
 
+/* Most blocks that one destage writes: 2 MiB, about a track. */
 #define DESTAGE_BLOCKS 512u
-#define DESTAGE_BATCH 128u		/* at least */
-#define DESTAGE_PART 8u		/* of the pool */
+/* Logged data is destaged when so many blocks are pinned, or the part
+ * DESTAGE_PART of the pool if that is more: many at once are cheaper to
+ * write. */
+#define DESTAGE_BATCH 128u
+#define DESTAGE_PART 8u
+/* Fill of the log in percent: below 40 nothing is destaged by the way while
+ * gaps take it; from 40 on DESTAGE_BATCH blocks are enough, from 60 on a
+ * quarter of that, and from 80 on everything is destaged. */
 #define DESTAGE_EARLY_PERCENT 40u
 #define DESTAGE_PERCENT 60u
 #define DESTAGE_URGENT_PERCENT 80u
@@ -44,7 +50,7 @@ static bool destage_may(const struct block *block, uint64_t durable)
 	       block->pin->seq <= durable;
 }
 
-/* Blocks it looks at. */
+/* Most blocks of a destage. */
 static unsigned destage_most(const struct writeback *wb)
 {
 	return wb->for_gap ? wb->files->policy->gap_blocks(wb->file) :
@@ -132,7 +138,8 @@ static const struct fs_txn_type destage_type = {
 
 /* ---- Which ---- */
 
-/* The write-back of this file that is looking at this block already; NULL. */
+/* The destage of this file that is about to claim this block; NULL: there is
+ * none. */
 static const struct writeback *destage_of(const struct file *file,
 					  uint64_t index)
 {
@@ -148,20 +155,22 @@ static const struct writeback *destage_of(const struct file *file,
 	return NULL;
 }
 
-/* Looked at by one call, and charged for each in nanoseconds: a miss of the
- * cache. */
+/* Blocks that one call looks at, and the time charged for each, in nanoseconds:
+ * a miss of the processor's cache. */
 #define LOOKS_MOST 2048u
 #define LOOK_NS 40u
-/* Charged for one that begins: it gets a transaction. */
+/* Charged for a destage that begins, in nanoseconds: it starts a
+ * transaction. */
 #define START_NS 3000u
 
-/* What one call may still do. */
+/* What one call of destage_go_round may still do. */
 struct destage_left {
 	unsigned wbs, looks;
-	bool commit;		/* what it met must be durable first */
+	bool commit;		/* it met blocks whose records must be durable
+				 * first */
 };
 
-/* May anything of the file be destaged? */
+/* May blocks of the file be destaged now? */
 static bool destage_may_file(const struct file *file)
 {
 	const struct excl_lock *excl =
@@ -170,7 +179,7 @@ static bool destage_may_file(const struct file *file)
 	return !(excl && excl->active) && !file_destage_pauses(file);
 }
 
-/* Begins the destage of a block, and what follows it; false: not now. */
+/* Begins the destage of a block and those behind it; false: not now. */
 static bool destage_begin(struct file *file, uint64_t index)
 {
 	struct files *files = file->files;
@@ -187,8 +196,8 @@ static bool destage_begin(struct file *file, uint64_t index)
 	return false;
 }
 
-/* Starts write-backs for what is due in a file, in the order of the file, from
- * where it was left; true: it has come to the file's end. */
+/* Starts write-backs for the due blocks of a file in order, from where the last
+ * call ended; true: it has come to the file's end. */
 static bool destage_pump_file(struct file *file, uint64_t durable,
 			      struct destage_left *left)
 {
@@ -224,7 +233,8 @@ static bool destage_pump_file(struct file *file, uint64_t durable,
 	return true;
 }
 
-/* Has the round come by the file before; else it begins at the file's front. */
+/* Has the round visited the file before?  If not it begins at the file's
+ * start. */
 static bool round_has_met(struct file *file, uint64_t round)
 {
 	if (file->destage_round == round && !file->destage_cursor)
@@ -235,7 +245,7 @@ static bool round_has_met(struct file *file, uint64_t round)
 	return false;
 }
 
-/* Goes once round the files that have pinned blocks, as long as something may
+/* Visits the files that have pinned blocks once, as long as something may
  * begin; the rest of a long round is left for the next turn. */
 static bool destage_go_round(struct files *files, struct destage_left *left)
 {
@@ -296,7 +306,8 @@ void destage_queue_for_gaps(struct file *file, unsigned *left)
 		file->gap_cursor = 0;
 }
 
-/* The log asks early and often; writing many at once is cheaper. */
+/* Is it worth destaging now?  The log asks early and often, and writing many
+ * blocks at once is cheaper. */
 static bool destage_pays(const struct files *files)
 {
 	unsigned fill = log_fill_percent(tree_log(files->fs->tree));
@@ -320,8 +331,8 @@ bool destage_is_wanted(const struct files *files)
 		       files->destage_seq;
 }
 
-/* As long as what was asked for before is on its way, what comes meanwhile is
- * left for the next time, when it is many again. */
+/* Records up to seq are to be destaged.  While earlier ones are being destaged
+ * later ones wait, until they are many again. */
 static void destage_ask(struct files *files, uint64_t seq)
 {
 	if (seq > files->destage_seq &&
@@ -362,8 +373,8 @@ static bool destage_begin_some(struct files *files)
 	return started;
 }
 
-/* Whoever calls knows of something that may begin now, so everything is looked
- * at again. */
+/* The caller knows of something that may begin now, so all files are looked at
+ * again. */
 bool destage_pump(struct files *files)
 {
 	if (files->destage_more)

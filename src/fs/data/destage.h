@@ -8,10 +8,10 @@
 
 /* Starts the destages that are due; true: some were started. */
 bool destage_pump(struct files *files);
-/* Goes on looking where there was too much to look at for one turn. */
+/* Continues a round over pinned blocks that was too long for one turn. */
 void destage_go_on(struct files *files);
-/* Queues pinned blocks of a file for gaps (gap_writeback.h); looks at *left
- * blocks at most. */
+/* Queues destages of a file's pinned blocks for gaps (gap_writeback.h).  Looks
+ * at up to *left blocks, and reduces *left by them. */
 void destage_queue_for_gaps(struct file *file, unsigned *left);
 /* Are pinned blocks to be destaged now? */
 bool destage_is_wanted(const struct files *files);

@@ -2,14 +2,14 @@
  * dirty_block.c - the blocks of a file that are in memory, in order, and the
  * log records that hold them.
  *
- * A treap whose priorities come from the index, threaded in order.  Descriptors
- * and buffers are made once, at mount.
+ * They are in a treap whose priorities come from the index, threaded in order.
+ * Descriptors and buffers are made once, at mount.
  *
- * A log pin stands for one transaction with logged data; its record may be
+ * A log pin stands for one transaction with logged data.  Its record may be
  * forgotten when each of its blocks was destaged, or has been superseded by a
- * change that is itself durable.  A pinned block keeps the pinned content,
- * beside the new when it is written to, so that destaging it never needs the
- * log.
+ * change that is itself durable.  A pinned block keeps the pinned content
+ * beside the new one when it is written to, so that a destage never has to read
+ * the log.
  */
 #include "fs/data/dirty_block.h"
 
@@ -19,7 +19,7 @@
 #include "fs/data/file.h"
 #include "fs/op/content_watch.h"
 
-/* So little of the pool is free that nothing waits for gaps any more. */
+/* With at most this part of the pool free no write-back waits for gaps. */
 #define SHORT_PART 4u
 
 static uint32_t block_priority(uint64_t index)
@@ -54,7 +54,7 @@ struct block *block_find(const struct file *file, uint64_t index)
 	return block && block->index == index ? block : NULL;
 }
 
-/* Splits a treap into keys below index, and above. */
+/* Splits a treap into indices below `index`, and the others. */
 static void treap_split(struct block *root, uint64_t index,
 			struct block **low, struct block **high)
 {
@@ -203,7 +203,7 @@ void blocks_forget(struct file *file, uint64_t first, uint64_t end)
 	}
 }
 
-/* A buffer, of the block that was kept first if there is no other. */
+/* Takes a free buffer, or that of the block that has been kept for longest. */
 static void *buffer_get(struct files *files)
 {
 	struct block *block = list_first(&files->kept, struct block, link);
@@ -218,7 +218,8 @@ static void *buffer_get(struct files *files)
 	return pool_get(files->dirty_pool);
 }
 
-/* Counts go back by halves, so that they follow what happens. */
+/* Counts a new block of a small file.  Both counts are halved now and then, so
+ * that they follow what happens now. */
 static void block_born(struct files *files)
 {
 	if (++files->small_born < pool_count(files->dirty_pool) / 2)
@@ -281,11 +282,11 @@ bool block_unshare(struct files *files, struct block *block)
 	return true;
 }
 
-/* The kernel passes data on after 30 s (dirty_expire_centisecs), or when the
- * file is closed. */
+/* The kernel writes dirty pages after 30 s (dirty_expire_centisecs), or when
+ * the file is closed. */
 #define KERNEL_AGE_NS (30 * NS_PER_SECOND)
 
-/* The kernel may have had what arrives now since then. */
+/* Time since which the kernel may have had the data that arrives now. */
 static uint64_t first_written_ns(const struct file *file)
 {
 	uint64_t now_ns = env_now_ns(file->files->fs->env);
@@ -341,7 +342,7 @@ void block_dirty(struct file *file, struct block *block)
 	files->dirty_count++;
 }
 
-/* A walk that is to go on with this file goes on with the next one. */
+/* Walks that would go on with this file go on with the next one. */
 static void leave_walks(struct file *file)
 {
 	struct flush_walk *walk = file->files->walks;
@@ -408,7 +409,7 @@ void block_drop_clean(struct file *file, struct block *block)
 		block_drop(file, block);
 }
 
-/* ---- Holds ---- */
+/* ---- Log pins ---- */
 
 static void log_pin_unref(struct files *files, struct log_pin *pin,
 			  unsigned refs)
@@ -454,7 +455,8 @@ void log_pin_drop(struct file *file, struct block *block)
 	log_pin_unref(file->files, pin, 1);
 }
 
-/* The pin is gone with its last block, so the latest record of all counts. */
+/* The pin is dropped when the last of its blocks may go, so the latest record
+ * of all blocks counts. */
 void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq)
 {
 	struct log_pin *pin = block->pin;
@@ -490,7 +492,7 @@ void log_pin_run(struct files *files, uint64_t committed)
 		if ((seq ? seq > durable : pending) &&
 		    pin->drop_commit > committed)
 			continue;
-		/* The next root may leave the older record behind. */
+		/* The next root may free the older record. */
 		log_depend_on(log, seq ? seq : durable);
 		list_del(&pin->drop_link);
 		pin->dropped = 0;

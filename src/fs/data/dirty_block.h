@@ -14,25 +14,26 @@ struct block *block_at_or_after(const struct file *file, uint64_t index);
 /* Adds a block that is not in memory; its data is not set. NULL: the pool is
  * empty. */
 struct block *block_add(struct file *file, uint64_t index);
-/* Adds a block with a buffer of the dirty pool that has its content, which a
- * log record has, too. It cannot fail: there is a descriptor for each
- * buffer. */
+/* Adds a pinned block: `data` is a buffer of the dirty pool with the content,
+ * which a log record has, too.  It cannot fail, as there is a descriptor for
+ * each buffer. */
 struct block *block_add_held(struct file *file, uint64_t index, void *data,
 			     struct log_pin *pin);
-/* Adds a block with memory of abandon_alloc, which is not bounded by the pool.
- * NULL: no memory. */
+/* Adds a block whose memory comes from abandon_alloc, so that the pool does not
+ * bound it.  NULL: no memory. */
 struct block *block_add_foreign(struct file *file, uint64_t index,
 				const void *data);
-/* Called before the content changes: a block that is in a write-back, or
- * pinned, gets another buffer. false: the pool is empty. */
+/* Called before the content changes: a block that a write-back or a log pin
+ * shares gets a buffer of its own. false: the pool is empty. */
 bool block_unshare(struct files *files, struct block *block);
 void block_dirty(struct file *file, struct block *block);
 
-/* The dirty files of the file's directory, and a few others; by group_link. */
+/* The list (group_link) that has the dirty files of the file's directory, and
+ * those of a few others. */
 struct list *file_group(const struct file *file);
 void file_set_parent(struct file *file, uint64_t parent);
-/* The file's data is about to change, or to go with the file: whoever watches
- * it hears of it. */
+/* Calls the content watch: the file's data is about to change, or to be deleted
+ * with the file (`gone`). */
 void content_changes(const struct file *file, bool gone);
 /* The block is no longer dirty, and stays. */
 void block_clean(struct file *file, struct block *block);
@@ -44,26 +45,27 @@ void block_drop(struct file *file, struct block *block);
 /* Removes a block unless it is dirty, pinned or in a write-back. */
 void block_drop_clean(struct file *file, struct block *block);
 /*
- * The same for a block that has been written.  One of a small file stays as
- * long as its buffer is not needed and somebody knows the file: it may be read
- * or changed soon, and the kernel does not have to have kept its page.
+ * The same for a block that has been written.  A block of a small file stays as
+ * long as its buffer is not needed and its vnode exists: it may soon be read or
+ * changed again, and the kernel need not have kept its page.
  */
 void block_keep(struct file *file, struct block *block);
 /* Drops the kept blocks among [first, end). */
 void blocks_forget(struct file *file, uint64_t first, uint64_t end);
-/* Buffers of the dirty pool that may be taken. */
+/* Number of buffers of the dirty pool that are free or can be made free at
+ * once. */
 size_t buffers_free(const struct files *files);
-/* Are there so few of them that no write-back may wait for a gap? */
+/* Are so few of them left that no write-back may wait for a gap? */
 bool buffers_short(const struct files *files);
 
 /* Log pins. */
 void log_pin_set(struct file *file, struct block *block, struct log_pin *pin);
-/* Drops a block's pin: at once when it was destaged; otherwise when record seq
- * (0: the newest) is durable. */
+/* Drops a block's pin: log_pin_drop at once, after the destage;
+ * log_pin_drop_later when record seq (0: the newest) is durable. */
 void log_pin_drop(struct file *file, struct block *block);
 void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq);
-/* A commit begins: it covers all pins that are to be dropped by now.  Several
- * may be under way, each has a number of its own. */
+/* Called when a commit begins: it covers all pins that are to be dropped by
+ * now.  Several commits may be under way; returns the number of this one. */
 uint64_t log_pin_cover(struct files *files);
 /* Drops the pins whose records have become durable.  `committed`: the number of
  * a commit that has succeeded; 0: none has. */

@@ -4,13 +4,13 @@
  *   failed write-back -> each block: its failures are counted, and
  *   disk/fault.h says:
  *                   retry, relocate -> dirty (or pinned), after a pause
- *                   fail the file   -> dropped, said: struct loss
+ *                   fail the file   -> dropped, reported: struct loss
  *                   fail the fs     -> stays in memory; read-only, log kept
  *
  * 1. Content that a log record holds is never dropped: when newer content of
- *    the block is given up the pinned content becomes the newest again.
- * 2. When the file system has failed no write-back begins any more.  What is
- *    dirty or pinned stays in memory, so that reads go on to see it.
+ *    the block is given up, the pinned content is the newest again.
+ * 2. When the file system has failed no write-back begins any more.  Dirty and
+ *    pinned blocks stay in memory, so that reads go on to see them.
  */
 #include "fs/data/failure.h"
 
@@ -24,7 +24,7 @@
 #include "fs/op/errors.h"
 #include "fs/data/writeback_policy.h"
 
-/* ---- The inode notes it: holes of the file can't be believed ---- */
+/* ---- A note in the inode: the file's holes cannot be trusted ---- */
 
 struct note {
 	struct fs *fs;
@@ -90,7 +90,8 @@ static void lost_say(struct file *file, uint64_t first, uint64_t n, int rc)
 	});
 }
 
-/* Newer content of a block goes; what a log record holds of it comes back. */
+/* Drops the newer content of a block; the content in its log record becomes the
+ * newest again. */
 static void block_lose(struct file *file, struct block *block)
 {
 	struct pool *pool = file->files->dirty_pool;
@@ -108,7 +109,7 @@ static void block_lose(struct file *file, struct block *block)
 		block_clean(file, block);
 }
 
-/* The dirty blocks of [first, end) are given up. */
+/* Gives up the dirty blocks in [first, end). */
 static void file_lose(struct file *file, uint64_t first, uint64_t end, int rc)
 {
 	struct files *files = file->files;
@@ -142,7 +143,7 @@ bool block_is_logged(const struct block *block)
 	return block->pin && block->data == block->pinned_data;
 }
 
-/* What the write-back ended with, as the fault policy has it. */
+/* The class of the error that the write-back ended with. */
 static enum fault_class writeback_class(const struct writeback *wb, int rc)
 {
 	if (wb->failed)
@@ -150,7 +151,7 @@ static enum fault_class writeback_class(const struct writeback *wb, int rc)
 	return rc == -ENOMEM ? FAULT_MEMORY : FAULT_MEDIA;
 }
 
-/* Errors that no repetition helps against. */
+/* Is this an error that no repetition helps against? */
 static bool is_final(const struct files *files, int rc)
 {
 	return rc == -EUCLEAN || rc == -EBADMSG ||
@@ -171,7 +172,7 @@ static enum fault_step destage_step(struct block *block, enum fault_class class,
 			  pause_ns);
 }
 
-/* Blocks that have their only good copy in the log. */
+/* Handles a block whose only good copy is in the log. */
 static enum fault_step logged_failed(struct writeback *wb, struct block *block,
 				     int rc, uint64_t *pause_ns)
 {
@@ -181,7 +182,7 @@ static enum fault_step logged_failed(struct writeback *wb, struct block *block,
 
 	if (rc == -EUCLEAN || rc == -EBADMSG)
 		step = FAULT_FAIL_FS;
-	/* There is no other place: the old one again. */
+	/* There is no other place: the old one is tried again. */
 	if (step == FAULT_RETRY || rc == -ENOSPC) {
 		block->bad_place = false;
 		block_clean(file, block);
@@ -206,8 +207,8 @@ static uint64_t longer(uint64_t a_ns, uint64_t b_ns)
 	return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* The blocks [first, end) are dirty again; does for each what the policy
- * says. */
+/* Makes the blocks [first, end) dirty again, and does for each what the fault
+ * policy says. */
 static void range_failed(struct writeback *wb, uint64_t first, uint64_t end,
 			 int rc)
 {
@@ -233,7 +234,8 @@ static void range_failed(struct writeback *wb, uint64_t first, uint64_t end,
 	if (fail)
 		tree_fail(file->files->fs->tree,
 			  "logged data can be written nowhere");
-	/* What waits for the INLINE item to go waits for its first block. */
+	/* Blocks that wait until the INLINE item is gone wait for the first
+	 * block. */
 	else if (lose)
 		file_lose(file, first, file->has_inline ? UINT64_MAX : end, rc);
 }
@@ -273,7 +275,8 @@ static bool segment_failed(const struct writeback *wb, unsigned i)
 	return false;
 }
 
-/* It stays pinned; when it is to go elsewhere it is dirty, too. */
+/* The block stays pinned; if it is to be written elsewhere it becomes dirty,
+ * too. */
 static bool destage_block_failed(struct writeback *wb, unsigned i)
 {
 	struct file *file = wb->file;
@@ -313,7 +316,7 @@ void destage_written(struct writeback *wb, int rc)
 	writeback_end(wb);
 }
 
-/* It was not found where the data belongs. */
+/* The place of the data was not found. */
 void destage_failed(struct writeback *wb, int rc)
 {
 	struct file *file = wb->file;

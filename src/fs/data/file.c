@@ -7,8 +7,8 @@
  * 2. Operations that change the mapping other than by adding to it (truncate,
  *    punch, delete) are exclusive: they start when no write-back is under way,
  *    and meanwhile all others wait for the shared lock.
- * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
- *    dirty pool.  The last quarter is for what must go on.
+ * 3. Back-pressure delays WRITE and nothing else: when three quarters of the
+ *    dirty pool are used.  The last quarter is for operations that must go on.
  */
 #include "fs/data/file.h"
 #include "fs/data/failure.h"
@@ -20,8 +20,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A log that is fuller than this is emptied of the data of a file before an
- * exclusive operation on that begins. */
+/* If the log is fuller than this, the data of the file that it holds is
+ * destaged before an exclusive operation on the file begins: meanwhile nothing
+ * of it could be. */
 #define EXCL_LOCK_LOG_PERCENT 50u
 
 size_t files_room(const struct files *files)
@@ -218,7 +219,7 @@ int file_lock_read(struct file *file, struct shared_lock *lock)
 	return file_lock_shared(file, lock);
 }
 
-/* Writers among those that wait will wait again. */
+/* Wakes all that wait for the shared lock; writers among them wait again. */
 void file_let_read(struct excl_lock *excl)
 {
 	struct file *file = excl->file;
@@ -229,7 +230,7 @@ void file_let_read(struct excl_lock *excl)
 	file_put(file);
 }
 
-/* What this file has in the log may be what fills it. */
+/* May the data of this file in the log be what fills it? */
 bool file_fills_log(const struct file *file)
 {
 	return file->pinned_count && !tree_failed(file->files->fs->tree) &&
@@ -310,8 +311,8 @@ void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
 	if (!file || !file->loaded)
 		return;
 	attr->size = file->size;
-	/* Room is promised also for what has a place already: a file has no
-	 * more than its size asks for, or than it had. */
+	/* Room is reserved also for blocks that have a place already: a file
+	 * shows no more than its size needs, or than it had. */
 	whole = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_SECTORS;
 	sectors = attr->sectors + file->reserved_count * BLOCK_SECTORS;
 	if (sectors > whole)

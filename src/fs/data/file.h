@@ -14,33 +14,35 @@ void file_unused(struct file *file);
 /* Takes the shared lock. 0: go on; FS_TXN_WAIT: lock->granted() follows; else
  * an error. */
 int file_lock_shared(struct file *file, struct shared_lock *lock);
-/* Takes it for a reader, which need not wait for an exclusive operation that
+/* The same for a reader, which does not wait for an exclusive operation that
  * changes only what lies behind the end of the file. */
 int file_lock_read(struct file *file, struct shared_lock *lock);
 /* The active exclusive operation lets readers go on from now on. */
 void file_let_read(struct excl_lock *excl);
 void file_lock_excl(struct excl_lock *excl);
 void file_unlock_excl(struct excl_lock *excl);
-/* May no write-back of the file begin? It may while an exclusive operation
- * waits for destages: blocks that cannot be destaged are written elsewhere. */
+/* Is the file closed to new write-backs?  While an exclusive operation waits
+ * for destages it is not: blocks that cannot be destaged are written
+ * elsewhere. */
 bool file_writeback_blocked(const struct file *file);
-/* Starts the next exclusive operation if it may start; lock_waits_wake lets the
- * operations in a list go on. */
+/* excl_lock_grant_next starts the next exclusive operation if it may start;
+ * lock_waits_wake lets the operations in a list go on. */
 void excl_lock_grant_next(struct file *file);
 void lock_waits_wake(struct list *waits);
-/* May data of this file be what fills the log? */
+/* May data of this file fill the log? */
 bool file_fills_log(const struct file *file);
-/* Has a write of the file failed just now, so that no other is begun for a
- * while?  writeback_pump is called again when that is over.  Destages have a
- * pause of their own, as nobody waits for them. */
+/* Has a write of the file failed so recently that no other one is begun?
+ * writeback_pump is called again when the pause is over.  Destages have a pause
+ * of their own, as nobody waits for them. */
 bool file_pauses(const struct file *file);
 bool file_destage_pauses(const struct file *file);
 void file_pause(struct file *file, uint64_t pause_ns);
 void file_destage_pause(struct file *file, uint64_t pause_ns);
 /* Has writeback_pump called at this time, at the latest. */
 void files_wake_at(struct files *files, uint64_t ns);
-/* The head goes to a stream (`who` points to it) or writes back a large file
- * (`who` is `files`).  Counts in files->turns how often that changes. */
+/* Notes what moves the head: a stream (`who` points to it) or write-back of a
+ * large file (`who` is `files`).  Counts in files->turns how often that
+ * changes. */
 void files_turn(struct files *files, const void *who);
 
 #endif

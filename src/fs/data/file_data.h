@@ -35,17 +35,18 @@
 #define WB_SEGMENTS 16		/* places of one write-back, at most */
 #define SMALL_WB_SEGMENTS 4	/* ... and of one of a small file */
 #define SMALL_WB_BLOCKS (SMALL_FILE_BYTES / BLOCK_BYTES)
-#define SMALL_WBS 1024u	/* write-backs of small files, at most: together they
-			 * fill some tracks */
-#define SMALL_WB_SHARE 8u	/* dirty blocks of the pool for each of these
-				 * write-backs, at least */
+#define SMALL_WBS 1024u	/* most write-backs of small files under way; together
+			 * they fill some tracks */
+#define SMALL_WB_SHARE 8u	/* least number of buffers of the dirty pool for
+				 * each of these write-backs */
 #define WBS_PER_FILE 4u		/* write-backs of one file at once, at most */
 #define DESTAGE_WBS 12u		/* write-backs kept for destaging */
 #define LARGE_DATA_WBS 12u /* write-backs of large files; few, so that their
 			    * stretches stay long */
 #define LARGE_WBS (LARGE_DATA_WBS + DESTAGE_WBS)	/* write-backs of up to
 							 * WB_BLOCKS */
-#define SMALL_FILE_BYTES (256u << 10) /* a larger file is a large one */
+/* bytes; a larger file counts as large (LARGE_WBS) */
+#define SMALL_FILE_BYTES (256u << 10)
 #define LOG_BLOCKS 16u		/* blocks logged by one transaction, at most */
 #define SYNC_LOG_BLOCKS 16u	/* an fsync of at most this many blocks logs
 				 * them */
@@ -57,11 +58,12 @@
 #define STREAMS_PER_FILE 4	/* places at which a file is read in order at
 				 * the same time, at most */
 
-/* When dirty data is written back, the time in the kernel's cache included, as
- * ext4 has it: 30 s until it is written and 5 s until that is committed. */
+/* Age at which dirty data is written back, counted from the write into the
+ * kernel's cache: as in ext4, 30 s until it is written and 5 s until that is
+ * committed. */
 #define WRITE_BACK_AGE_NS (35 * NS_PER_SECOND)
-#define SWEEP_PART 8u	/* an idle disk begins to write when one in this many of
-			 * the pool's blocks is dirty */
+#define SWEEP_PART 8u	/* an idle disk begins to write when one part in eight
+			 * of the pool's blocks is dirty */
 
 struct file;
 struct files;
@@ -165,8 +167,8 @@ struct read_wait {
 
 /* ---- Files ---- */
 
-/* Has a file been truncated to nothing while open (CUT), and is its new content
- * being written (FLUSH)? */
+/* Was the file truncated to nothing while open (ORDER_CUT), and is its new
+ * content being written (ORDER_FLUSH)? */
 enum order_state { ORDER_NONE, ORDER_CUT, ORDER_FLUSH };
 
 /* A commit that waits for files that were replaced. */
@@ -223,7 +225,7 @@ struct small_ra {
 				   it goes on */
 	uint64_t used;		/* value of the clock at its last use; 0:
 				 * never */
-	bool busy;		/* owners are being looked up */
+	bool busy;		/* owners of sectors are being looked up */
 };
 
 struct file {
@@ -233,16 +235,20 @@ struct file {
 	struct list link;		/* files->all, least recently used
 					   first */
 	bool loaded, loading;
-	bool has_inline;		/* the tree has an INLINE item */
+	bool has_inline;		/* the tree has an INLINE item of the
+					 * file */
 	bool lost;			/* holes cannot be read, see
 					   INODE_DATA_LOST */
 	bool no_inline;			/* its INLINE item is being turned into
 					 * extents */
 	enum order_state order;		/* see write_order.c */
 	bool sync;			/* a sync waits for the flush */
-	bool final;			/* the flush may place tails */
+	bool final;			/* the write-back asked for may also
+					 * write the blocks behind the last
+					 * whole stretch */
 	bool dead;			/* it is being deleted */
-	bool copies;			/* it may have REPLICA items */
+	bool copies;			/* the tree may have REPLICA items of
+					 * the file */
 	struct loss *loss;		/* belongs to failure.c; NULL: nothing
 					 * was lost */
 	int load_rc;			/* how loading ended */
@@ -270,7 +276,8 @@ struct file {
 	struct list group_link;		/* files->dirty_groups */
 	struct list flush_link;		/* files->flush, unless `preparing` */
 	struct list pinned_link;		/* files->pinned_files */
-	uint64_t gap_cursor;		/* where the next destage is offered */
+	uint64_t gap_cursor;		/* block from which destages are queued
+					 * for gaps */
 	uint64_t destage_round;		/* last round of destaging that has
 					 * looked at this file */
 	uint64_t destage_cursor;	/* block where that round goes on; 0: it
@@ -330,7 +337,8 @@ struct flush_walk {
 	struct list *next;	/* in dirty_files; NULL: none is under way */
 	uint64_t stamp;		/* files written to later are left out */
 	bool sync;		/* somebody waits for it */
-	bool any, flushed;	/* it found files; it asked for write-back */
+	bool any, flushed;	/* the walk has found files; it has asked for
+				 * their write-back */
 };
 
 struct files {
@@ -341,8 +349,9 @@ struct files {
 	struct block *block_store, *block_free;
 	struct list kept;		/* blocks, the first written first */
 	size_t kept_count;
-	size_t small_born, small_died;	/* blocks of small files, of late: made,
-					 * and deleted while in memory */
+	size_t small_born, small_died;	/* blocks of small files of late: made,
+					 * and deleted while in memory; both
+					 * fade */
 	struct chunk *chunk_store;
 	struct list chunk_free, lru;
 	struct list chunk_waits;		/* struct read_wait that wait
@@ -413,8 +422,8 @@ struct files {
 	uint64_t gap_queued_total, gap_recalled_total;
 	struct place_batch placing;
 	bool users_read;		/* users have read lately */
-	bool gap_queue_closed;		/* it is closed, no more done() is
-					 * called */
+	bool gap_queue_closed;		/* the queue for gaps is closed: no
+					 * done() is called any more */
 	uint64_t reads_seen, look_ns;	/* reads at the last look; time of the
 					 * next one */
 	uint64_t pump_round;
@@ -431,23 +440,27 @@ struct files {
 	uint64_t destage_seq;		/* records up to this one are to be
 					 * destaged */
 	uint64_t destage_round;		/* counts rounds over pinned_files */
-	bool destage_more;		/* the last one is not over */
-	bool destage_again;		/* another one is wanted after it */
-	bool recovered;		/* at this mount, and not yet destaged */
-	uint64_t destage_wanted_seq;	/* the log asked for this one */
+	bool destage_more;		/* the last round is not over */
+	bool destage_again;		/* another round is wanted after it */
+	bool recovered;		/* data was recovered at this mount and is not
+				 * yet destaged */
+	uint64_t destage_wanted_seq;	/* record up to which the log has asked
+					 * for destages */
 	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */
 	int loss;		/* error of data that was given up, for one
 				 * syncfs to report */
 	bool stopped;		/* the file system has failed: files_stop */
 	struct {
-		unsigned waiting;	/* who wait for all to be written */
-		uint64_t say_ns;	/* when to say how much that is */
+		unsigned waiting;	/* number of waits until all is
+					 * written */
+		uint64_t say_ns;	/* when to log how much is left */
 	} unwritten;
 	uint64_t wake_ns;	/* when writeback_pump is to be called */
 	bool committing, pumping, pump_again;
 	struct waiter commit;
-	uint64_t commit_number;	/* of that one */
-	uint64_t commits;	/* begun; the last one's number */
+	uint64_t commit_number;	/* number of the commit under way */
+	uint64_t commits;	/* commits begun so far; number of the last
+				 * one */
 };
 
 /* ---- read.c ---- */
@@ -466,10 +479,10 @@ struct io {
 	struct file *file;
 	uint64_t pos, end;	/* bytes */
 	uint64_t begun_ns;
-	struct stream *stream;	/* a read: that it goes on with; NULL: not
-				 * known yet */
-	bool prepared;		/* what comes first has been done */
-	bool mapped;		/* all of it has a place on disk */
+	struct stream *stream;	/* a read: the stream that it belongs to; NULL:
+				 * not known yet */
+	bool prepared;		/* the steps before the first block are done */
+	bool mapped;		/* every block of it has a place on the disk */
 	void (*step)(struct io *io);
 };
 
@@ -477,7 +490,8 @@ struct io {
 struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io));
 void io_end(struct io *io, int rc);
 
-/* Zeroes bytes of a block that is in memory or needed; dirties it. */
+/* Zeroes bytes [from, to) of a block that is in memory or that rwait has; the
+ * block is dirty then. */
 int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 	       unsigned from, unsigned to);
 /* WRITE operations that wait for memory go on. */
@@ -490,14 +504,17 @@ void writers_retry(struct files *files);
 
 int files_new(struct fs *fs);		/* fs->files */
 void files_free(struct fs *fs);
-/* At mount: takes tree_recovered_data into memory (waits), from where it is
- * destaged or, read-only, served to readers.  -EIO: some cannot be read. */
+/* At mount: takes the data of tree_recovered_data into memory (waits), from
+ * where it is destaged or, read-only, served to readers. -EIO: some cannot be
+ * read. */
 int files_recover(struct fs *fs);
-/* Timers: write-back by age and pressure.  Next time wanted. */
+/* Does what is due by time: write-back by age and pressure.  Returns when it
+ * wants to be called again. */
 uint64_t files_run(struct fs *fs, uint64_t now_ns);
 bool files_idle(const struct fs *fs);
 
-/* Size (and sectors) as users see them: tree's or what is dirty in memory. */
+/* Replaces size and sectors in attr by those that users see, where data is
+ * dirty in memory. */
 void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr);
 
 /* Operations; each answers op itself. */
@@ -510,16 +527,16 @@ void file_copy_range(struct fs *fs, struct fs_op *op);
 void file_extents(struct fs *fs, struct fs_op *op);
 /* ---- seek.c ---- */
 void file_seek(struct fs *fs, struct fs_op *op);
-/* SETATTR (or OPEN) with FS_SET_SIZE in flags: does the size (in steps) and
- * all the rest of the attributes by calling back inode_apply_attr inside its
- * first transaction.  The caller has seen to immutable and append-only files.
- */
+/* SETATTR (or OPEN) with FS_SET_SIZE in flags: changes the size, in steps.  The
+ * first transaction changes all other attributes, too, through
+ * inode_apply_attr.  The caller has checked for immutable and append-only
+ * files. */
 void file_set_size(struct fs *fs, struct fs_op *op);
 /*
- * Rename over an existing name: the data of the inode that is renamed has to be
- * written before, or a crash leaves an empty file.  Called in run() before any
- * change: 0: none of its data is in memory only; FS_TXN_WAIT: its write-back
- * has been started and fs_txn_restart() follows; return it.
+ * Called in run() of a rename over an existing name, before any change: the
+ * data of the inode that is renamed has to be written first, or a crash leaves
+ * an empty file. 0: none of its data is in memory only; FS_TXN_WAIT: its
+ * write-back has been started and fs_txn_restart() follows; return it.
  */
 int file_order(struct fs_txn *txn, uint64_t ino);
 /* The last open handle of an inode is gone (vnode->opens is 0). */
@@ -531,7 +548,7 @@ void file_delete(struct fs *fs, uint64_t ino,
 		 void (*done)(struct fs *fs, uint64_t ino));
 /* Goes on with an ORPHAN_TRUNCATE found at mount. */
 void file_resume_truncate(struct fs *fs, uint64_t ino, uint64_t size);
-/* Everything dirty of all files written and committed; for close. */
+/* Writes and commits all dirty data of all files; for close. */
 void files_sync(struct fs *fs, struct waiter *waiter);
 
 #endif

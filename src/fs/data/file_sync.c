@@ -1,6 +1,6 @@
 /*
- * file_sync.c - what waits for write-back: fsync, syncfs, unmount, and
- * operations that want a file for themselves.
+ * file_sync.c - waits for write-back: fsync, syncfs, unmount, and operations
+ * that want a file for themselves.
  *
  *   fsync -> dirty blocks flushed -> [no write-back of them left] -> commit
  *
@@ -45,7 +45,8 @@ void files_commit(struct files *files)
 	tree_commit(files->fs->tree, UINT64_MAX, &files->commit);
 }
 
-/* done() may change the list: looked through anew after each. */
+/* Ends the syncs of a list that are over. done() may change the list, so it is
+ * searched anew after each. */
 static void syncs_check_list(struct list *syncs)
 {
 	struct list *pos = syncs->next;
@@ -68,7 +69,8 @@ void file_wake_waiters(struct file *file)
 	file_put(file);
 }
 
-/* What goes on may end files: each is looked at once, at the front. */
+/* Wakes the waiters of all files.  This may end files, so the first of the list
+ * is taken each time. */
 void files_settled(struct files *files)
 {
 	size_t n = files->file_count;
@@ -92,7 +94,8 @@ static bool sync_file_over(const struct file *file, uint64_t stamp)
 
 		if (block->stamp > stamp)
 			return true;
-		/* Durable: it only looks for another place. */
+		/* The content is durable; it is dirty only to get another
+		 * place. */
 		if (!block_is_logged(block))
 			return false;
 	}
@@ -155,8 +158,8 @@ void sync_start(struct files *files, struct sync *sync)
 	sync->stamp = files->stamp;
 	sync->waiter.owner = files;
 	list_init(&sync->link);
-	/* This comes before the sync is in a list: write-backs that end by it
-	 * look for syncs that wait. */
+	/* This comes before the sync is put into a list, as write-backs that
+	 * end by it look for syncs that wait. */
 	if (sync->file)
 		files->policy->recall_data(sync->file);
 	else
@@ -166,7 +169,7 @@ void sync_start(struct files *files, struct sync *sync)
 		writeback_flush(sync->file, sync->stamp, true, true);
 	} else {
 		list_add(&files->syncs, &sync->link);
-		/* Much of it is not for the log: it would be written twice. */
+		/* Much data is not logged: it would be written twice. */
 		flush_all(files, files->dirty_count <= SYNC_LOG_BLOCKS);
 		if (sync->destage)
 			files->destage_seq = UINT64_MAX;
@@ -181,9 +184,10 @@ struct fsync {
 	struct waiter waiter;
 	struct order_wait order;
 	struct fs *fs;
-	struct fs_op *op;	/* or */
-	struct waiter *close;	/* everything, for unmount */
-	bool all;		/* of the file system, not of one inode */
+	struct fs_op *op;	/* NULL: see `close` */
+	struct waiter *close;	/* the unmount that waits for everything; NULL:
+				 * see `op` */
+	bool all;		/* all of the file system, not one inode */
 	unsigned commits;
 	uint64_t commit_number;	/* for close, see log_pin_cover */
 };
@@ -211,15 +215,15 @@ static void fsync_over(struct fsync *fsync, int rc)
 	if (op) {
 		fs_answer(fs, op, rc);
 	} else {
-		fs->answers++;	/* fs_run is not to wait any more */
+		fs->answers++;	/* so that fs_run returns */
 		close->done(close, rc);
 	}
 }
 
 static void fsync_commit(struct fsync *fsync);
 
-/* For unmount: what was logged is destaged, and what that made superfluous is
- * given up when it is durable, too. */
+/* For unmount: logged data is destaged, and the pins that this made superfluous
+ * are dropped when it is durable, too. */
 static void fsync_committed(struct waiter *waiter, int rc)
 {
 	struct fsync *fsync = waiter->owner;
@@ -280,7 +284,8 @@ static void fsync_step(struct shared_lock *lock)
 
 enum fsync_scope { FSYNC_ONE, FSYNC_ALL };
 
-/* One: the data of `file` (NULL: it has none in memory), then a commit. */
+/* Starts a sync: of the data of `file` (NULL: none of it is in memory), then a
+ * commit. */
 static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
 			struct waiter *close, enum fsync_scope scope)
 {

@@ -1,5 +1,5 @@
 /*
- * file_sync.h - waits until data is written back and durable.
+ * file_sync.h - waiting until data is written back and durable.
  */
 #ifndef TRAX_DATA_FILE_SYNC_H
 #define TRAX_DATA_FILE_SYNC_H
@@ -21,7 +21,7 @@ struct sync {
 	struct list link;
 	struct file *file;	/* NULL: all files */
 	uint64_t stamp;
-	bool destage;		/* wait for destages, too */
+	bool destage;		/* waits for destages, too */
 	void (*done)(struct sync *sync, int rc);
 	struct waiter waiter;
 	void *owner;

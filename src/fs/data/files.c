@@ -27,9 +27,16 @@
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/vnode.h"
 
-#define DESTAGE_AGE_NS (30 * NS_PER_SECOND)	/* of what is in the log only */
-#define DESTAGE_AGES 10u		/* when they are destaged in gaps */
+/* data is destaged when it has been in the log only for this long, so that the
+ * log has room when much is to be logged */
+#define DESTAGE_AGE_NS (30 * NS_PER_SECOND)
+#define DESTAGE_AGES 10u		/* this age is ten times as long while
+					 * destages are written in gaps */
+/* Ages of dirty and pinned data are checked once a second. */
 #define SCAN_NS NS_PER_SECOND
+/* Least number of buffers: dirty blocks for one transaction of TXN_BLOCKS (2
+ * MiB), and chunks for two of the largest read waits (READ_WAIT_CHUNKS) and
+ * some more (3 MiB). */
 #define MIN_DIRTY_BLOCKS 512u
 #define MIN_CHUNKS 48u
 
@@ -143,7 +150,8 @@ int files_new(struct fs *fs)
 	return 0;
 }
 
-/* Also after a crash in a test: nothing is given back to tree or space. */
+/* Frees everything, also after a crash in a test, and gives nothing back to
+ * tree and space. */
 void files_free(struct fs *fs)
 {
 	struct files *files = fs->files;
@@ -186,7 +194,8 @@ bool files_idle(const struct fs *fs)
 	       !fs->files->heals && !fs->files->bad_writes;
 }
 
-/* Those that waited for the log, which has become emptier without them. */
+/* Lets exclusive operations go on that waited for the log, if it has become
+ * emptier by itself. */
 static void excl_locks_retry(struct files *files)
 {
 	const struct excl_lock *excl;
@@ -200,7 +209,7 @@ static void excl_locks_retry(struct files *files)
 		    file_fills_log(file))
 			continue;
 		file_wake_waiters(file);
-		return;		/* the list may have changed */
+		return;		/* the list may have changed by it */
 	}
 }
 
@@ -217,7 +226,8 @@ static void files_scan(struct files *files, uint64_t now_ns)
 	}
 }
 
-/* Whoever waits for write-back hears that there is none any more. */
+/* After a failure of the file system: ends all waits for write-back, as none
+ * begins any more. */
 static void files_stop(struct files *files)
 {
 	if (files->stopped || !tree_failed(files->fs->tree))
@@ -233,7 +243,7 @@ static void files_stop(struct files *files)
 	writers_run(files);
 }
 
-/* What recovery found is destaged as soon as the log has been started. */
+/* Recovered data is destaged as soon as the log has been started. */
 static void recovered_run(struct files *files)
 {
 	if (!files->recovered || !log_durable_seq(tree_log(files->fs->tree)))

@@ -1,8 +1,9 @@
 /*
  * flush_walk.c - see flush_walk.h.
  *
- * Each walk goes once over files->dirty_files.  What becomes dirty meanwhile is
- * added behind, and is no concern of it or does no harm.
+ * Each walk goes once over files->dirty_files.  Files that become dirty
+ * meanwhile are added behind: a walk leaves them out by their stamp, or it does
+ * no harm to take them.
  */
 #include "fs/data/flush_walk.h"
 
@@ -10,22 +11,25 @@
 #include "fs/data/writeback.h"
 #include "fs/data/writeback_internal.h"
 
-/* Charged for a look at a file, in nanoseconds: one miss of the cache. */
+/* Charged for a look at a file, in nanoseconds: one miss of the processor's
+ * cache. */
 #define LOOK_NS 60u
-/* Looked at in any turn, so that each walk ends. */
+/* Files that are looked at in any turn, however full it is, so that each walk
+ * ends. */
 #define LOOKS_LEAST 64u
 
 /* ---- One directory ---- */
 
-/* Stamp of the last write to a file; 0: it is not dirty. */
+/* Stamp of the last write to a file; 0: the file is not dirty. */
 static uint64_t file_stamp(const struct file *file)
 {
 	return list_empty(&file->dirty) ? 0 :
 	       list_entry(file->dirty.prev, struct block, link)->stamp;
 }
 
-/* Looks at files of one directory at a time, and what is charged for one: a
- * miss of the cache, and a place in a list. */
+/* Files of one directory that are looked at in one go, and the time charged for
+ * each, in nanoseconds: a miss of the processor's cache, and an insertion into
+ * a list. */
 #define GROUP_LOOKS 512u
 #define GROUP_LOOK_NS 100u
 
@@ -37,9 +41,9 @@ static bool group_takes(const struct file *file, const struct file *other,
 	       other->dirty_count * BLOCK_SECTORS <= track;
 }
 
-/* Those of its directory that became dirty after it: whoever walks over the
- * dirty files by age has come by the others before.  Of more than GROUP_LOOKS
- * the rest is taken when the walk comes to it. */
+/* Flushes the small files of the directory that became dirty after this one: a
+ * walk by age has visited those before.  Of more than GROUP_LOOKS files the
+ * walk visits the rest itself. */
 static void flush_group(struct file *file, uint64_t before, bool sync)
 {
 	struct files *files = file->files;
@@ -149,7 +153,7 @@ static void walk_run(struct files *files, enum flush_walks kind)
 
 void flush_all(struct files *files, bool sync)
 {
-	/* A walk for another sync that is cut off asks for less. */
+	/* A walk for another sync is cut off here: this one also covers it. */
 	sync |= files->walks[FLUSH_ALL].next && files->walks[FLUSH_ALL].sync;
 	walk_begin(files, FLUSH_ALL, files->stamp);
 	files->walks[FLUSH_ALL].sync = sync;
@@ -178,7 +182,7 @@ bool flush_sweep(struct files *files, unsigned young_part)
 
 	if (files->stamp < young)
 		return false;
-	/* The last one has found all there is to flush; what it found may have
+	/* The last walk found everything there is to flush; its files may have
 	 * been written since. */
 	if (!walk->next && !walk->flushed && walk->stamp == stamp)
 		return walk->any && files->wbs_busy;

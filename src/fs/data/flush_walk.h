@@ -7,21 +7,24 @@
 
 #include "fs/data/file_data.h"
 
-/* Everything that is dirty now; `sync`: somebody waits for it. */
+/* Asks for the write-back of everything that is dirty now; `sync`: somebody
+ * waits for it. */
 void flush_all(struct files *files, bool sync);
-/* What is older than WRITE_BACK_AGE_NS. */
+/* Asks for that of data older than WRITE_BACK_AGE_NS. */
 void flush_old(struct files *files);
-/* The file that became dirty first, with the small ones of its directory. */
+/* Asks for that of the file that became dirty first, with the small files of
+ * its directory. */
 void flush_oldest(struct files *files);
 /*
- * The small files of all directories, one directory after the other, except
- * those that were written to of late, which is a part `young_part` of the pool:
- * many at once, because then they fill whole tracks, and in one sweep of the
- * head.  Those that are young may be deleted soon, or become large.  False:
- * there are none.
+ * Asks for that of the small files of all directories, one directory after the
+ * other, except those that were written to of late, which are a part
+ * `young_part` of the pool: many at once fill whole tracks, in one sweep of the
+ * head, and young ones may soon be deleted or become large.  False: there are
+ * none.
  */
 bool flush_sweep(struct files *files, unsigned young_part);
-/* Goes on with what has been left; false: there was nothing. */
+/* Continues walks that were too long for one turn; false: there was nothing
+ * left. */
 bool flush_walks_run(struct files *files);
 
 #endif

@@ -5,10 +5,10 @@
  *               [txn]                        [txn]          [txn]
  *
  * 1. It is an exclusive operation of the file: nothing else changes its mapping
- *    meanwhile; the move finds it as look did, or does nothing.
+ *    meanwhile; the move finds it as `look` did, or does nothing.
  * 2. Newer content that the log holds is left to its destage, which takes
  *    another place (bad_place).
- * 3. Contents and checksums stay: copies of these blocks go on to count.
+ * 3. Content and checksums do not change: replicas of these blocks stay valid.
  */
 #include "fs/data/heal.h"
 
@@ -25,12 +25,17 @@
 #include "fs/op/errors.h"
 #include "fs/table/replica.h"
 
+/* Most extents of the blocks of a chunk: a block that a track's end cuts has
+ * two.  A chunk whose blocks have more than three each is not healed. */
 #define HEAL_FRAGMENTS (CHUNK_BLOCKS * 3)
+/* Pieces of free room to which a run of bad blocks may be written. */
 #define HEAL_PIECES 8
+/* Chunks that are healed at a time, each with memory for its content twice. */
 #define MAX_HEALS 64u
 
-struct fragment {		/* of a block, where it lies */
-	uint64_t off, n, sector;	/* sectors; off in the file */
+struct fragment {		/* part of a block in one extent */
+	uint64_t off, n, sector;	/* offset in the file, length, place on
+					 * the disk, in sectors */
 	uint8_t *data;
 	bool failed;
 	struct iovec iov;
@@ -41,12 +46,15 @@ struct heal {
 	struct excl_lock excl;
 	struct file *file;
 	uint64_t chunk;
-	uint16_t blocks;	/* suspected; then: known to be bad */
+	uint16_t blocks;	/* blocks suspected to be bad; after the
+				 * comparison: known to be */
 	void *memory;
-	uint8_t *good, *seen;	/* contents: as it should be, as it is */
+	uint8_t *good, *seen;	/* content as it should be, and as it was
+				 * read */
 	struct fragment fragment[HEAL_FRAGMENTS];
 	unsigned fragments, outstanding;
-	unsigned first, n;	/* the run that moves, blocks of the piece */
+	unsigned first, n;	/* the run of blocks of the chunk that moves
+				 * now */
 	struct alloc_piece place[HEAL_PIECES];
 	int places;
 	bool failed;
@@ -321,7 +329,7 @@ static const struct fs_txn_type place_type = {
 	.end = place_end,
 };
 
-/* The next run of bad blocks. */
+/* Goes on with the next run of bad blocks. */
 static void heal_next(struct heal *heal)
 {
 	if (!heal->blocks) {
@@ -398,7 +406,8 @@ static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 	}
 }
 
-/* A block's extents; one that memory holds newer goes elsewhere by itself. */
+/* Lists the extents of a block; one with newer content in memory will be
+ * written elsewhere by write-back. */
 static int look_block(struct fs_txn *txn, struct heal *heal, uint64_t index)
 {
 	uint64_t sector = index * BLOCK_SECTORS, end = sector + BLOCK_SECTORS;
@@ -463,7 +472,7 @@ static void heal_begin(struct excl_lock *excl, int rc)
 		heal_over(heal);
 }
 
-/* The content as it should be; requests want aligned buffers. */
+/* Keeps the content as it should be, in memory that is aligned for requests. */
 static void heal_keep(struct heal *heal, uint16_t blocks)
 {
 	uintptr_t at = ((uintptr_t)heal->memory + BLOCK_BYTES - 1) /

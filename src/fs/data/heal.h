@@ -1,5 +1,5 @@
 /*
- * heal.h - blocks whose place is bad move to another one.
+ * heal.h - moves blocks whose place is bad to another one.
  */
 #ifndef TRAX_DATA_HEAL_H
 #define TRAX_DATA_HEAL_H
@@ -8,15 +8,16 @@
 #include "fs/data/read_events.h"
 
 /*
- * Some of these blocks of a chunk, which is valid in memory, cannot be read
- * where they lie (they were found elsewhere).  In the background each is read
- * once more there and compared; what is bad is written to a new place, and the
- * old one is not used again.  Noted as errors (errors.h).  What is not begun
- * here the next read finds again.
+ * Some of these blocks of a chunk could not be read at their place, but were
+ * found in a replica or the log; the chunk is valid.  In the background each is
+ * read once more at its place and compared.  A bad one is written to a new
+ * place, its old one is not used again, and an error is noted (errors.h).
+ * Where this cannot begin now, the next read that finds the damage calls it
+ * again.
  */
 void heal_start(struct file *file, uint64_t piece, uint16_t blocks);
 
-/* The same for what a read has found. */
+/* Calls it for damage that a read has found. */
 extern const struct read_events heal_events;
 
 #endif

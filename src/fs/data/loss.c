@@ -2,14 +2,14 @@
  * loss.c - data of a file that was given up, and which open file descriptions
  * have been told.
  *
- * fsync tells a loss to every open file description once, as the kernel's
+ * fsync reports a loss to every open file description once, as the kernel's
  * errseq does: to those that were opened before the first of them was told.
  */
 #include "fs/data/loss.h"
 
 struct loss {
 	int error;
-	uint64_t opened;	/* descriptions up to this number hear of it */
+	uint64_t opened;	/* descriptions up to this number are told */
 	struct list heard;	/* struct heard */
 };
 
@@ -37,7 +37,7 @@ void loss_free(struct file *file)
 	file->loss = NULL;
 }
 
-/* Whoever has heard of an older loss hears of this one too. */
+/* Descriptions that were told of an older loss are told of this one, too. */
 void loss_set(struct file *file, int error)
 {
 	if (file->loss)

@@ -48,7 +48,8 @@ void pace_end(struct files *files, struct pace *pace)
 	pace->beats = 0;
 }
 
-/* The list is in the order of the last beats. */
+/* Forgets readers that have ended; the list is in the order of their last
+ * rests. */
 static void pace_forget(struct files *files, uint64_t now_ns)
 {
 	struct pace *first = list_first(&files->paced, struct pace, link);
@@ -57,7 +58,8 @@ static void pace_forget(struct files *files, uint64_t now_ns)
 		pace_end(files, first);
 }
 
-/* The reader has consumed so many bytes a second since its last rest. */
+/* Takes in a measurement: the reader has consumed `rate` bytes a second since
+ * its last rest. */
 static void pace_rate(struct files *files, struct pace *pace, uint64_t rate,
 		      uint64_t now_ns)
 {
@@ -81,7 +83,8 @@ static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 {
 	uint64_t rate, ns = now_ns - pace->beat_ns;
 
-	/* The first window may be there before the reader has come anywhere. */
+	/* Its first window may have been read before the reader has consumed
+	 * anything. */
 	if (at == pace->beat_at)
 		return;
 	if (at > pace->beat_at && ns) {

@@ -11,23 +11,29 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Runs of sectors of one preallocation, at most. */
 #define PIECES 8u
-/* A file that grows gets at most so much, 64 MiB in sectors ... */
+/* Most sectors of a preallocation: 64 MiB for a file that grows ... */
 #define GROWTH_MOST (131072u)
-/* ... and one whose size is known, 4 GiB. */
+/* ... and 4 GiB for one whose size is known. */
 #define KNOWN_MOST (8388608u)
+/* A file that is open is expected to grow by at least this many tracks. */
 #define TRACKS_LEAST 2u
-/* Files that may have some: those of 32 writers, and appenders. */
+/* Files that may have a preallocation at a time: those of 32 writers, and some
+ * that are appended to. */
 #define FILES_MOST 64u
-/* All together have at most this part of the room that nobody was promised. */
+/* All preallocations together have at most this part of the free room that is
+ * not reserved. */
 #define ROOM_SHARE 8u
 
 struct prealloc {
 	struct list link;	/* files->preallocs, or preallocs_left */
 	struct files *files;
-	struct file *file;	/* while it has it */
-	uint64_t off, n;	/* sectors of the file */
-	struct rangeset left;	/* of these, not used yet */
+	struct file *file;	/* the file; NULL when the room goes back */
+	uint64_t off, n;	/* range of the file that it is for, in
+				 * sectors */
+	struct rangeset left;	/* sectors of this range that are not used
+				 * yet */
 	unsigned pieces;
 	struct alloc_piece piece[PIECES];
 };
@@ -37,8 +43,8 @@ static struct space *space_of(const struct files *files)
 	return tree_space(files->fs->tree);
 }
 
-/* Where sector `off` of the file lies, and how much from there on is in the
- * same piece. */
+/* Returns the piece that has sector `off` of the file, its place, and how many
+ * sectors from there on are in the same piece. */
 static const struct alloc_piece *prealloc_at(const struct prealloc *pre,
 					     uint64_t off, uint64_t *sector,
 					     uint64_t *n)
@@ -55,11 +61,13 @@ static const struct alloc_piece *prealloc_at(const struct prealloc *pre,
 
 /* ---- Giving back ---- */
 
-/* Runs given back at a time, and what is charged to the turn for one. */
+/* Runs given back in one turn, and the time charged for each, in
+ * nanoseconds. */
 #define BACK_RUNS 16u
 #define BACK_RUN_NS 4000u
 
-/* The first piece of a run; false: nothing is left. */
+/* Gives back the part of the first run that lies in one piece; false: nothing
+ * is left. */
 static bool give_back_one(struct prealloc *pre)
 {
 	uint64_t sector, n;
@@ -69,7 +77,7 @@ static bool give_back_one(struct prealloc *pre)
 		return false;
 	prealloc_at(pre, range.first, &sector, &n);
 	n = n < range.n ? n : range.n;
-	/* From the front of a run: needs no memory. */
+	/* This shortens a run at its front, which needs no memory. */
 	rangeset_remove(&pre->left, range.first, n);
 	space_give_back(space_of(pre->files), sector, n);
 	turn_charge(&pre->files->fs->env->turn, TURN_RELEASE, BACK_RUN_NS);
@@ -111,7 +119,8 @@ void preallocs_run(struct files *files)
 	wake_room_waits(files);
 }
 
-/* One in few runs goes back at once, as a rule all of them. */
+/* A preallocation in few runs, as most are, goes back at once, others in
+ * several turns. */
 static void give_back(struct files *files, struct prealloc *pre)
 {
 	bool others = !list_empty(&files->preallocs_left);
@@ -157,7 +166,7 @@ void preallocs_free(struct files *files)
 	list_free(&files->preallocs_left);
 }
 
-/* What all files have left goes back. */
+/* Gives back what all files have left. */
 static void preallocs_release(struct files *files)
 {
 	struct prealloc *pre;
@@ -176,7 +185,7 @@ int prealloc_wait_room(struct fs_txn *txn)
 	return fs_txn_wait_list(txn, &files->prealloc_waits);
 }
 
-/* Sectors that are free and that nobody was promised. */
+/* Free sectors that are not reserved. */
 static uint64_t room_of(const struct files *files)
 {
 	struct space_counts count;
@@ -230,8 +239,8 @@ bool prealloc_use(struct writeback *wb)
 
 /* ---- Making ---- */
 
-/* What the file is expected to need from a sector of it on; 0: not enough that
- * it pays. */
+/* Sectors that the file is expected to need from sector `from` of it on; 0: too
+ * few for a preallocation. */
 static uint64_t wanted(const struct file *file, uint64_t from)
 {
 	uint64_t track = alloc_track_sectors(file->files->fs->alloc,
@@ -256,7 +265,7 @@ static uint64_t wanted(const struct file *file, uint64_t from)
 	return known > track ? known : 0;
 }
 
-/* Forgets so many pieces at the front. */
+/* Removes this many pieces at the front. */
 static void forget_front(struct prealloc *pre, unsigned pieces)
 {
 	unsigned i;
@@ -270,7 +279,7 @@ static void forget_front(struct prealloc *pre, unsigned pieces)
 		pre->piece[i] = pre->piece[i + pieces];
 }
 
-/* Pieces at the front of which nothing is left are forgotten. */
+/* Removes pieces at the front that are used up. */
 static void prealloc_pass(struct prealloc *pre)
 {
 	while (pre->pieces &&
@@ -278,8 +287,8 @@ static void prealloc_pass(struct prealloc *pre)
 		forget_front(pre, 1);
 }
 
-/* What is left of so many pieces at the front goes back: what has not come by
- * now does not come soon.  -ENOMEM. */
+/* Gives back what is left of this many pieces at the front: blocks that have
+ * not come by now do not come soon. -ENOMEM. */
 static int give_back_front(struct prealloc *pre, unsigned pieces)
 {
 	struct prealloc *front = abandon_alloc(pre->files->fs, sizeof(*front));
@@ -323,8 +332,8 @@ static struct prealloc *prealloc_new(struct file *file, uint64_t off)
 	return pre;
 }
 
-/* Takes n sectors or fewer, in `room` pieces at most; their number or an
- * error. */
+/* Takes up to n sectors, in at most `room` pieces; returns the number of pieces
+ * or an error. */
 static int take(const struct file *file, uint64_t n, uint64_t after,
 		struct alloc_piece *piece, unsigned room, uint32_t *group)
 {
@@ -345,15 +354,15 @@ static int take(const struct file *file, uint64_t n, uint64_t after,
 	return rc == -E2BIG ? -ENOSPC : rc;
 }
 
-/* Does the write-back belong to what the file's preallocation is for, or does
+/* Does the write-back belong to the range of the preallocation, or does
  * somebody write elsewhere in the file? */
 static bool is_near(const struct prealloc *pre, uint64_t off)
 {
 	return off + pre->n >= pre->off && off <= pre->off + 2 * pre->n;
 }
 
-/* The first sector of the hole that a write-back fills.  What is on its way is
- * not mapped yet, but is none. */
+/* First sector of the hole that a write-back fills.  Blocks that are being
+ * written are not mapped yet, but are no hole. */
 static uint64_t hole_of(const struct writeback *wb)
 {
 	uint64_t off = wb->first * BLOCK_SECTORS;
@@ -362,8 +371,9 @@ static uint64_t hole_of(const struct writeback *wb)
 	return tail > wb->hole && tail <= off ? tail : wb->hole;
 }
 
-/* Where the preallocation is to begin: where the present one ends, or at the
- * hole that the write-back fills: what comes before may be written later. */
+/* Sector of the file at which the preallocation is to begin: the end of the
+ * present one, or the begin of the hole that the write-back fills, as what
+ * comes before may be written later. */
 static uint64_t begin_at(const struct writeback *wb, uint64_t *after)
 {
 	struct file *file = wb->file;
@@ -396,8 +406,8 @@ int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group)
 	if (!wanted(file, wb->hole))
 		return -ENOSPC;
 	from = begin_at(wb, &after);
-	/* What comes late, and was given a place that is not there any more,
-	 * does not take the rest of the file away from its own. */
+	/* Late blocks whose place was given back do not take the rest of the
+	 * file away from its own place. */
 	if (wb->first * BLOCK_SECTORS < from)
 		return -ENOSPC;
 	n = wanted(file, from);

@@ -1,17 +1,17 @@
 /*
- * prealloc.h - room behind what a growing file has, kept for it while it is
- * open (preallocation, as XFS and ext4 have it).
+ * prealloc.h - room kept for a growing file while it is open, behind what it
+ * has (preallocation, as in XFS and ext4).
  *
- * Write-back comes in pieces, and with little memory in small ones, of many
+ * Write-back comes in pieces, which are small where memory is short, of many
  * files by turns.  A file that is larger than a small one gets whole tracks for
- * what it is expected to need: up to its size, if that is known to be more than
- * it has (a download in random order), else as much again as it has.  A block
- * has its place there by its offset, so it does not matter in which order and
- * in which pieces they come.  The sectors are taken in memory only
- * (space_take): a crash leaves nothing of them.
+ * the size that it is expected to reach: its size, if that is known to be more
+ * than it has (a download in random order), else as much again as it has.  Each
+ * block has its place there by its offset, so the order and the size of the
+ * pieces do not matter.  The sectors are taken in memory only (space_take): a
+ * crash leaves nothing of them.
  *
- * What is left goes back when the last handle is closed and all is written,
- * when the disk has no other room, and when too many files have some.
+ * Unused room goes back when the last handle is closed and all is written, when
+ * the disk has no other room, and when too many files have some.
  */
 #ifndef TRAX_DATA_PREALLOC_H
 #define TRAX_DATA_PREALLOC_H
@@ -19,8 +19,8 @@
 #include "fs/data/file_data.h"
 #include "fs/data/writeback.h"
 
-/* Takes the places kept for the write-back's blocks, from its first one on, as
- * its segments, and sets `want`.  False: there are none. */
+/* Makes the places kept for the write-back's blocks, from its first one on, its
+ * segments, and sets `want`.  False: there are none. */
 bool prealloc_use(struct writeback *wb);
 
 /*
@@ -30,16 +30,17 @@ bool prealloc_use(struct writeback *wb);
  */
 int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group);
 
-/* What a file has left goes back.  NULL-safe as to its preallocation. */
+/* Gives back what is left of a file's preallocation, if it has one. */
 void prealloc_release(struct file *file);
 /* The same if nobody writes to the file any more. */
 void prealloc_settle(struct file *file);
-/* Goes on with giving back. */
+/* Continues giving back. */
 void preallocs_run(struct files *files);
-/* The disk has no other room: gives all back.  FS_TXN_WAIT until it is there;
- * -ENOSPC: there is none to give back. */
+/* Gives all preallocations back because the disk has no other room.
+ * FS_TXN_WAIT: fs_txn_restart() follows when they are free; -ENOSPC: there was
+ * none. */
 int prealloc_wait_room(struct fs_txn *txn);
-/* Forgets all, with the file system; nothing goes back. */
+/* Frees the memory of all preallocations at close; no sectors go back. */
 void preallocs_free(struct files *files);
 /* Gives all back when room has become scarce. */
 void preallocs_check(struct files *files);

@@ -1,12 +1,11 @@
 /*
- * prefix.c - for each directory a ring of its files that were read last.
+ * prefix.c - for each directory a ring of the files that were read last.
  *
- * A file counts as read in part when somebody read it from its start and not to
- * its end.  Where half of the last files or more were read in part, and none
- * was read whole that is longer than these parts, the next file is expected to
- * be read as far as the furthest of them.  So three files read in part are
- * enough to stop reading whole files ahead, and one that is read whole to begin
- * again.
+ * A file counts as read in part if somebody read it from its start and not to
+ * its end.  If half of the last files or more were read in part, and none
+ * longer than these parts was read whole, the next file is expected to be read
+ * as far as the furthest of them.  So three files read in part are enough to
+ * stop reading whole files ahead, and one that is read whole to begin again.
  */
 #include "fs/data/prefix.h"
 
@@ -14,10 +13,14 @@
 
 #include "fs/data/file_data.h"
 
+/* Directories remembered; the one in which a file was begun least recently is
+ * replaced. */
 #define DIRS 32u
-#define RING 8u
+#define RING 8u	/* Files remembered for each directory. */
+/* Files that must be known before anything is expected of the next one. */
 #define LEAST_KNOWN 3u
-/* The kernel reads ahead by itself, and not always in order. */
+/* A read that begins up to 256 KiB behind the last one continues it: the kernel
+ * reads ahead by itself, and not always in order. */
 #define SLACK_BYTES (256u << 10)
 
 struct prefix_file {
@@ -27,8 +30,8 @@ struct prefix_file {
 
 struct prefix_dir {
 	uint64_t ino;		/* 0: none */
-	uint64_t used;		/* clock of the last file begun in it */
-	unsigned n;		/* files begun in it, in all */
+	uint64_t used;		/* clock when a file in it was last begun */
+	unsigned n;		/* number of files begun in it so far */
 	struct prefix_file file[RING];
 };
 

@@ -1,11 +1,11 @@
 /*
  * prefix.h - how far users read into the files of a directory.
  *
- * Whoever reads the first bytes of each file (a file manager, a search for
- * types) wants no more of the next one, and whoever packs a tree wants all of
- * it.  Of each directory that is read in, the last files are known, and how far
- * into each of them somebody has read; what is read ahead of the next file
- * follows from that.
+ * A program that reads the first bytes of each file (a file manager, a search
+ * for types) wants no more of the next one, and one that packs a tree wants all
+ * of it.  For each directory that is read in, the last files are remembered,
+ * with how far users read into each; the read-ahead of the next file follows
+ * from that.
  */
 #ifndef TRAX_DATA_PREFIX_H
 #define TRAX_DATA_PREFIX_H
@@ -16,7 +16,8 @@ struct file;
 struct files;
 struct prefixes;
 
-/* All of a file; nothing is known. */
+/* Results of prefix_expected: all of the file; nothing is known of its
+ * directory. */
 #define PREFIX_WHOLE UINT64_MAX
 #define PREFIX_UNKNOWN 0u
 

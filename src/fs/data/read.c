@@ -43,29 +43,34 @@
 #define AHEAD_BYTES (1u << 20)
 #define SURE_READS 4u		/* reads in order that make a stream for
 				 * certain */
-/* The kernel's own read-ahead may come a little out of order. */
+/* Distance in bytes by which reads of a stream may be out of order, as the
+ * kernel's own read-ahead may be. */
 #define STREAM_SLACK (256u << 10)
-/* Its pieces are so long at least. */
+/* Least bytes of a read that may begin a stream by continuing another one out
+ * of order: the kernel's read-ahead comes in longer pieces. */
 #define STREAM_PIECE (64u << 10)
-/* The kernel asks for up to so much at once before the first of it is read. */
+/* Bytes that the kernel may ask for at once before the first of them is read by
+ * its user. */
 #define BEHIND_BYTES (16u << 20)
-/* Where streams take turns each is read ahead by so many tracks at most: to
- * come from one to the other costs one or two turns. */
+/* Where streams take turns, each is read ahead by at most this many tracks:
+ * going from one to the other costs one or two turns. */
 #define TURN_TRACKS 32u
-/* A stream that is alone is read ahead by so much less each time. */
+/* The window of a stream that is alone shrinks by this part each time. */
 #define ALONE_PART 8u
-/* A stream that comes back after so many others is no part of that. */
+/* A stream that comes back after more than this many others does not take turns
+ * with them. */
 #define TURNS_MOST 64u
-/* Leaves with checksums are read when a stream is this far before them: some
- * tenths of a second of it. */
+/* Leaves with checksums are read when a stream is still this far before them,
+ * some tenths of a second, and for a third of this distance at a time. */
 #define SUMS_AHEAD_BYTES (48ull << 20)
 #define SUMS_STEP_BYTES (SUMS_AHEAD_BYTES / 3)
-/* Of what is read ahead of a reader with a pace each so much has a deadline of
- * its own: as much as one access takes. */
+/* A reader with a pace is read ahead in parts of this size, the size of one
+ * access, each with a deadline of its own. */
 #define PACED_BYTES (READ_WAIT_BLOCKS * BLOCK_BYTES)
 /* A turn of a drive of which nothing is known. */
 #define USUAL_PERIOD_NS 8333333u
-#define SUMS_LEAVES 4u		/* SUMS_AHEAD_BYTES of data, at 14 MB a leaf */
+#define SUMS_LEAVES 4u		/* leaves that have the checksums of
+				 * SUMS_AHEAD_BYTES of data, at 14 MB a leaf */
 
 struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
 {
@@ -167,8 +172,8 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 	}
 }
 
-/* The same for a reader with a pace: each part has its own deadline, and what
- * could not be asked for now is later. */
+/* The same for a reader with a pace: each part has a deadline of its own, and
+ * parts for which there is no room now are asked for later. */
 static void read_ahead_paced(struct file *file, struct stream *stream,
 			     uint64_t end, uint64_t most)
 {
@@ -221,7 +226,7 @@ static uint64_t read_window_bytes(struct files *files, struct stream *stream,
 	return window < most ? window : most;
 }
 
-/* The stream is read ahead now. */
+/* Notes that the stream is read ahead now. */
 static void read_turn(struct files *files, struct stream *stream,
 		      uint64_t window)
 {
@@ -260,8 +265,8 @@ static void sums_ahead_end(struct fs_txn *txn, int rc, uint64_t seq)
 	abandon_free(sums);
 }
 
-/* A stream that has to wait for its checksums in the middle loses a turn, and
- * the order of its reads. */
+/* Reads checksums ahead of a stream: if it had to wait for them on its way, it
+ * would lose a turn of the platter, and the order of its reads. */
 static void read_sums_ahead(struct file *file, struct stream *stream)
 {
 	static const struct fs_txn_type type = {
@@ -289,7 +294,7 @@ static void read_sums_ahead(struct file *file, struct stream *stream)
 		abandon_free(sums);
 }
 
-/* The beginning of a file is read: true if all of it is read ahead. */
+/* Reads ahead from the beginning of a file; true if all of it is read ahead. */
 static bool read_beginning(struct file *file, uint64_t track, uint64_t window)
 {
 	uint64_t expected = prefix_expected(file);
@@ -309,7 +314,7 @@ static uint64_t track_bytes(const struct file *file)
 					     file->goal) * SECTOR_BYTES;
 }
 
-/* Bytes a second that pass under the head, about. */
+/* About how many bytes a second pass under the head where the file lies. */
 static uint64_t media_rate(const struct file *file)
 {
 	uint64_t period_ns = geom_period_ns(file->files->fs->geom);
@@ -318,7 +323,7 @@ static uint64_t media_rate(const struct file *file)
 	       (period_ns ? period_ns : USUAL_PERIOD_NS);
 }
 
-/* The stream that a read goes on with. */
+/* Finds the stream that a read belongs to, and takes the read into account. */
 static struct stream *read_seen(struct io *io, uint64_t end)
 {
 	struct file *file = io->file;
@@ -371,8 +376,8 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 		stream->ahead = 2 * end;
 		return;
 	}
-	/* Each time twice as far: where many read, what one of them may not
-	 * want soon makes the others late. */
+	/* The window doubles each time: where many streams are read, data that
+	 * one of them may not want soon makes the others late. */
 	if (window > 2 * (end - stream->begin))
 		window = 2 * (end - stream->begin);
 	if (file->files->paced_count && window > 2 * (end - offset))
@@ -415,15 +420,15 @@ static int read_copy(struct io *io, uint64_t end)
 	return 0;
 }
 
-/* The next window: 0 = copied, -EINPROGRESS, or an error. */
+/* Serves the next window: 0 = copied, -EINPROGRESS, or an error. */
 static int read_window(struct io *io)
 {
 	uint64_t first = io->pos / BLOCK_BYTES;
 	uint64_t end = (first + READ_WAIT_BLOCKS) * BLOCK_BYTES;
 	int rc = 0;
 
-	/* What the kernel asks for at once is fetched at once, wherever in a
-	 * chunk it begins. */
+	/* A request of the kernel is fetched in one go, wherever in a chunk it
+	 * begins. */
 	end = end < io->end ? end / CHUNK_BYTES * CHUNK_BYTES : io->end;
 	io->rwait.first = first;
 	io->rwait.n = (unsigned)((end - 1) / BLOCK_BYTES - first) + 1;

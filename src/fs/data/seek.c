@@ -1,9 +1,8 @@
 /*
- * seek.c - where a file has data and where it has holes.
+ * seek.c - finds data and holes in a file.
  *
  * Data is what has an extent that was written, or a block in memory that is
- * newer than its place; room that was only promised reads as zeros and is a
- * hole.
+ * newer than its place; preallocated room reads as zeros and is a hole.
  */
 #include "fs/data/file_data.h"
 
@@ -13,20 +12,22 @@
 #include "fs/data/file.h"
 #include "fs/data/dirty_block.h"
 
-#define STEPS_OF_A_RUN 256u	/* extents or blocks: some 50 us */
+#define STEPS_OF_A_RUN 256u	/* extents or blocks that one run of the
+				 * transaction looks at: some 50 us */
 
 struct seek_op {
 	struct shared_lock lock;
 	struct fs *fs;
 	struct fs_op *op;
 	struct file *file;
-	uint64_t at;		/* byte; before it there is no answer */
-	uint64_t sector;	/* extents before it are known not to matter */
+	uint64_t at;		/* byte before which there is no answer */
+	uint64_t sector;	/* sector of the file before which no extent is
+				 * the answer */
 	bool over;
 };
 
-/* The first extent that matters and its end, in bytes; UINT64_MAX: there is
- * none.  -ENODATA: it was not written; -EAGAIN, -EIO. */
+/* Finds the first extent that matters and its end, in bytes; UINT64_MAX: there
+ * is none. -ENODATA: it was not written; -EAGAIN, -EIO. */
 static int seek_extent(struct fs_txn *txn, struct seek_op *seek,
 		       uint64_t *first, uint64_t *end)
 {
@@ -42,7 +43,7 @@ static int seek_extent(struct fs_txn *txn, struct seek_op *seek,
 	return extent.flags & EXTENT_UNWRITTEN ? -ENODATA : 0;
 }
 
-/* The same of blocks in memory. */
+/* Does the same for blocks in memory. */
 static void seek_block(const struct seek_op *seek, uint64_t *first,
 		       uint64_t *end)
 {
@@ -56,7 +57,7 @@ static void seek_block(const struct seek_op *seek, uint64_t *first,
 	*end = *first + BLOCK_BYTES;
 }
 
-/* One step: an answer, or a later place to go on from. */
+/* Takes one step: finds the answer, or a later place to go on from. */
 static void seek_judge(struct seek_op *seek, uint64_t first, uint64_t end)
 {
 	if (first < seek->at)

@@ -1,22 +1,22 @@
 /*
- * trunc.c - what takes from the mapping of a file: set the size, punch, zero,
- * preallocate, delete.  In steps of one transaction each.
+ * trunc.c - operations that take from the mapping of a file: set the size,
+ * punch, zero, preallocate, delete.  In steps of one transaction each.
  *
  *   exclusive -> edges in memory -> [ transaction ]+ -> over
  *
  * 1. These are exclusive operations: no write-back is under way, and readers
- *    and writers wait; readers only until a new size is true, for cutting what
- *    is behind it can take long.
- * 2. The first transaction of a truncation makes the new size true, with the
+ *    and writers wait; readers only until the new size is valid, as removing
+ *    what lies behind it can take long.
+ * 2. The first transaction of a truncation makes the new size valid, with the
  *    rest of the last block zeroed (logged); while extents or sums behind the
- *    end remain, an ORPHAN item says so.  A step takes what is first behind the
- *    end, so going on after a crash needs no more than the size.
- * 3. Punching takes extents and sums of the same blocks in one transaction.
- * 4. A deleted inode goes last of all that belongs to it.
- * 5. Preallocating has room promised for all of it first, in transactions that
- *    change nothing: with too little it takes none.
- * 6. Copies of what is cut go before, in transactions of their own; until the
- *    end nobody attaches others.
+ *    end remain, an ORPHAN item says so.  A step removes what is first behind
+ *    the end, so going on after a crash needs no more than the size.
+ * 3. Punching removes extents and sums of the same blocks in one transaction.
+ * 4. The INODE item of a deleted inode is removed last of all its items.
+ * 5. Preallocating reserves room for all of it first, in transactions that
+ *    change nothing: if there is too little it takes none.
+ * 6. Replicas of the removed blocks are dropped before, in transactions of
+ *    their own; until the end none are attached.
  */
 #include "fs/data/trunc_internal.h"
 
@@ -33,6 +33,8 @@
 #include "fs/data/file_sync.h"
 #include "fs/table/replica.h"
 
+/* Bytes of log for one step: room for the keys that it removes, and for a
+ * logged block of 4 KiB. */
 #define TRUNC_LOG_BYTES (48u << 10)
 
 static void trunc_step(struct trunc *trunc);
@@ -46,8 +48,8 @@ void trunc_answer(struct trunc *trunc, int rc)
 		fs_answer(trunc->fs, op, rc);
 }
 
-/* The edges are kept; or, when nothing has been cut, put back: nobody else has
- * changed them meanwhile. */
+/* Forgets the old content of the edges or, if nothing was cut, restores it:
+ * nobody else has changed them meanwhile. */
 static void trunc_edges_over(struct trunc *trunc, bool put_back)
 {
 	struct file *file = trunc->file;
@@ -121,7 +123,7 @@ void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end)
 		file->tail_addr = 0;
 }
 
-/* A block is wanted in memory: 0, -EINPROGRESS or an error. */
+/* Brings a block into memory: 0, -EINPROGRESS or an error. */
 static int trunc_need(struct trunc *trunc, uint64_t index)
 {
 	trunc->rwait.first = index;
@@ -138,7 +140,7 @@ static bool all_zero(const uint8_t *data, unsigned n)
 	return n == 0 || (data[0] == 0 && !memcmp(data, data + 1, n - 1));
 }
 
-/* Zeroes [from, to) of a block; what it was before is kept. */
+/* Zeroes [from, to) of a block, whose old content is kept. */
 static int edge_zero(struct trunc *trunc, uint64_t index, unsigned from,
 		     unsigned to)
 {
@@ -161,7 +163,7 @@ static int edge_zero(struct trunc *trunc, uint64_t index, unsigned from,
 	return rc;
 }
 
-/* Zeroes [from, to) of a block, unless it is behind the end or zero. */
+/* Does the same unless the block is behind the end or zero. */
 static int trunc_zero(struct trunc *trunc, uint64_t index, unsigned from,
 		      unsigned to)
 {
@@ -180,7 +182,8 @@ static int trunc_zero(struct trunc *trunc, uint64_t index, unsigned from,
 	return rc == -EAGAIN ? -ENOMEM : rc;
 }
 
-/* Before the first transaction: blocks of which only a part goes. */
+/* Before the first transaction: zeroes the part that goes of blocks that
+ * stay. */
 static int trunc_edges(struct trunc *trunc)
 {
 	uint64_t from = trunc->op ? trunc->op->offset : 0, to;
@@ -197,7 +200,7 @@ static int trunc_edges(struct trunc *trunc)
 	}
 	if (trunc->kind != TRUNC_PUNCH)
 		return 0;
-	/* What is inline has no extent that could go. */
+	/* Inline data has no extent that could be removed. */
 	if (file->has_inline && trunc->first == 0 && trunc->end > 0) {
 		rc = trunc_zero(trunc, 0, 0, BLOCK_BYTES);
 		if (rc)
@@ -284,7 +287,7 @@ static int trunc_delete_run(struct fs_txn *txn)
 	return 0;
 }
 
-/* ---- Copies ---- */
+/* ---- Replicas ---- */
 
 static int clear_run(struct fs_txn *txn)
 {
@@ -508,7 +511,8 @@ static bool trunc_needs_extents(const struct trunc *trunc)
 		trunc->size > TRAX_MAX_INLINE_BYTES);
 }
 
-/* Blocks written, but not yet as INLINE, must not become it meanwhile. */
+/* Goes on when the blocks are written: until then they must not become an
+ * INLINE item. */
 static void trunc_again(struct shared_lock *lock)
 {
 	struct trunc *trunc = container_of(lock, struct trunc, lock);
@@ -527,7 +531,8 @@ static void trunc_again(struct shared_lock *lock)
 		return;
 	}
 	if (trunc->waited) {
-		trunc_over(trunc, -EIO); /* could not be placed */
+		/* the blocks could not be placed */
+		trunc_over(trunc, -EIO);
 		return;
 	}
 	trunc->waited = true;
@@ -632,7 +637,8 @@ void file_delete(struct fs *fs, uint64_t ino,
 	struct trunc *trunc = trunc_new(fs, ino, TRUNC_DELETE, NULL);
 
 	if (!trunc) {
-		done(fs, ino); /* the next mount finds its orphan item */
+		/* no memory: the next mount finds its ORPHAN item */
+		done(fs, ino);
 		return;
 	}
 	trunc->done = done;

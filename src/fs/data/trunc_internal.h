@@ -12,8 +12,11 @@
 #include "fs/data/file_data.h"
 #include "fs/data/file_sync.h"
 
-#define FOREVER (1ull << 60)		/* a sector behind the end of any
-					 * file */
+#define FOREVER (1ull << 60)		/* a sector, behind the end of any file:
+					 * 2^60 sectors are more than 2^63
+					 * bytes */
+/* Most nodes that one step changes when it drops items, so that its log record
+ * stays short; the rest is left to the next step. */
 #define DROP_NODES 24u
 
 enum trunc_kind { TRUNC_SIZE, TRUNC_DELETE, TRUNC_PUNCH, TRUNC_RESERVE };
@@ -53,14 +56,15 @@ struct trunc {
 	bool keep_size;
 	bool counted;		/* TRUNC_RESERVE: room is promised for all that
 				 * it will take */
-	uint64_t promised;	/* of that, not taken yet, in sectors */
+	uint64_t promised;	/* sectors of that room that are not taken
+				 * yet */
 	bool logged;		/* this transaction logged the last block */
 	int rc;
 	struct log_pin *pin;
 	struct alloc_piece chunk[WB_SEGMENTS];
 	int chunks;		/* pieces taken that have no owner yet */
 	bool waited;
-	bool cuts;		/* it has begun, and gives back room */
+	bool cuts;		/* it has begun and will give back room */
 	uint64_t want;		/* blocks to ask room for */
 	void (*done)(struct fs *fs, uint64_t ino);	/* TRUNC_DELETE: called
 							 * at the end */
@@ -109,7 +113,7 @@ void trunc_punch_took(struct trunc *trunc);
 
 /* Counts what a preallocation will take, before it takes any. */
 int trunc_count_run(struct fs_txn *txn);
-/* All is counted: has the room promised.  -ENOSPC. */
+/* All is counted: reserves the room. -ENOSPC. */
 int trunc_count_took(struct trunc *trunc);
 
 int trunc_reserve_run(struct fs_txn *txn);

@@ -10,12 +10,14 @@
 #include "fs/data/bmap.h"
 #include "fs/table/replica.h"
 
-#define PUNCH_BLOCKS 8192u		/* in one transaction */
-#define RESERVE_BLOCKS 16384u		/* preallocated by one transaction */
+#define PUNCH_BLOCKS 8192u		/* most blocks punched by one
+					 * transaction: 32 MiB */
+#define RESERVE_BLOCKS 16384u		/* most blocks preallocated by one
+					 * transaction: 64 MiB */
 
 /* ---- Punch ---- */
 
-/* Skips to the next extent; false: none in the range. */
+/* Skips to the next extent in the range; false: there is none. */
 static int punch_skip(struct fs_txn *txn, struct trunc *trunc)
 {
 	struct extent extent;
@@ -69,7 +71,8 @@ int trunc_punch_run(struct fs_txn *txn)
 	rc = trunc_attr(txn, trunc, &item);
 	if (rc)
 		return rc;
-	/* A dirty block that would have told the size may have been dropped. */
+	/* A dirty block whose write-back would have stored the size may have
+	 * been dropped. */
 	if (trunc->file->size > le64_get(item.size))
 		item.size = le64_put(trunc->file->size);
 	trunc->more = false;
@@ -93,7 +96,8 @@ void trunc_punch_took(struct trunc *trunc)
 
 /* ---- Preallocate ---- */
 
-/* Finds the next gap: [first, *end).  trunc->first = trunc->end: none. */
+/* Finds the next hole: [trunc->first, *end). trunc->first = trunc->end: there
+ * is none. */
 static int reserve_gap(struct fs_txn *txn, struct trunc *trunc, uint64_t *end,
 		       uint64_t *after)
 {
@@ -164,7 +168,7 @@ int trunc_count_took(struct trunc *trunc)
 	return 0;
 }
 
-/* What has been taken is no longer only promised. */
+/* Sectors that were taken are no longer reserved. */
 static void reserve_taken(struct trunc *trunc, int chunks)
 {
 	uint64_t sectors = 0;

@@ -141,7 +141,8 @@ static void trunc_log_tail(struct fs_txn *txn, struct trunc *trunc)
 	trunc->logged = true;
 }
 
-/* The INLINE item follows the size: 0 = none, 1 = to be put, or an error. */
+/* Prepares the INLINE item for the new size: 0 = there is none, 1 = to be put,
+ * or an error. */
 static int trunc_inline(struct fs_txn *txn, struct trunc *trunc, uint8_t *data)
 {
 	struct block *block = block_find(trunc->file, 0);
@@ -155,7 +156,7 @@ static int trunc_inline(struct fs_txn *txn, struct trunc *trunc, uint8_t *data)
 		return rc == -ENOENT ? 0 : rc;
 	n = item.bytes < trunc->size ? item.bytes : trunc->size;
 	memset(data, 0, TRAX_MAX_INLINE_BYTES);
-	/* What is newer in memory has been cut already. */
+	/* A newer block in memory has been cut already. */
 	if (block)
 		memcpy(data, block->data, TRAX_MAX_INLINE_BYTES);
 	else
@@ -174,8 +175,8 @@ static void trunc_put_inline(struct fs_txn *txn, struct trunc *trunc,
 		tree_del(txn->tree_txn, key);
 }
 
-/* The note that there is more to do: 1 = there, 0 = not there; a deleted
- * inode's is left alone (-EEXIST). */
+/* Looks up the ORPHAN_TRUNCATE item: 1 = there, 0 = not there; that of a
+ * deleted inode is left alone (-EEXIST). */
 static int trunc_orphan(struct fs_txn *txn, const struct trunc *trunc)
 {
 	struct tree_item item;
@@ -305,7 +306,7 @@ void trunc_size_took(struct trunc *trunc, uint64_t seq)
 		block_unreserve(file, block);
 	}
 	if (trunc->begun) {
-		/* A reader may have read a cache chunk across the end. */
+		/* A cache chunk may have been read that lies across the end. */
 		chunks_changed(file, trunc->first,
 			       FOREVER / BLOCK_SECTORS - trunc->first);
 		return;

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "fs/op/op.h"
 
-/* How much is left to write is logged when an unmount has taken this long, as
+/* How much is left to write is logged when somebody has waited this long, as
  * nobody wonders before, and then each time that the second time has passed. */
 #define SAY_FIRST_NS NS_PER_SECOND
 #define SAY_NEXT_NS (10 * NS_PER_SECOND)
@@ -36,7 +36,7 @@ uint64_t unwritten_run(const struct fs *fs, uint64_t now_ns)
 		return files->unwritten.say_ns;
 	files->unwritten.say_ns = now_ns + SAY_NEXT_NS;
 	tree_get_stats(fs->tree, &tree);
-	/* A sync leaves what is in the log where it is, and the tree too. */
+	/* A sync leaves logged data in the log, and the tree as it is. */
 	if (fs->closing)
 		msg_info("%s: being closed, %.1f MiB of data and %.1f MiB of "
 			 "metadata are left to write", fs->disk->name,

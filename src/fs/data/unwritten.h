@@ -10,11 +10,12 @@
 
 #include "fs/data/file_data.h"
 
-/* Somebody waits from now on; each is over once. */
+/* unwritten_wait: somebody waits from now on; unwritten_over follows once for
+ * each. */
 void unwritten_wait(struct files *files);
 void unwritten_over(struct files *files);
 
-/* Says it when it is time; returns when that is again. */
+/* Logs the amount when it is time; returns when it is time again. */
 uint64_t unwritten_run(const struct fs *fs, uint64_t now_ns);
 
 #endif

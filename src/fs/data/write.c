@@ -1,11 +1,11 @@
 /*
  * write.c - WRITE: into memory, answered at once.
  *
- * Each new block is promised room on disk (space_reserve), so that a full disk
- * is told here and not at write-back; only where there is none left it is
- * looked up whether the blocks have a place already.  A block of which only a
- * part is written is read first, verified.  Bytes behind the end of the file in
- * its last block are always zero, in memory and on disk.
+ * Room on the disk is reserved for each new block (space_reserve), so that a
+ * full disk is reported here and not at write-back; only when there is none
+ * left it is looked up whether the blocks have a place already.  A block of
+ * which only a part is written is read first, verified.  Bytes behind the end
+ * of the file in its last block are always zero, in memory and on the disk.
  */
 #include "fs/name/inode.h"
 #include "fs/data/bmap.h"
@@ -40,8 +40,8 @@ static int kill_run(struct fs_txn *txn)
 	return 0;
 }
 
-/* A transaction before the write is over: *well is set, and the write goes on;
- * or it ends. */
+/* A transaction that comes before the write has ended: sets *well and the write
+ * goes on; or the write ends with its error. */
 static void before_end(struct fs_txn *txn, int rc, bool *well)
 {
 	struct io *io = txn->state;
@@ -115,8 +115,8 @@ static const struct fs_txn_type mapped_type = {
 
 /* ---- Blocks ---- */
 
-/* The old content of a block that is only partly written: -EINPROGRESS, or
- * where it is (NULL: nothing there). */
+/* Gets the old content of a block that is only partly written: -EINPROGRESS, or
+ * where it is (NULL: there is none). */
 static int write_old(struct io *io, uint64_t index, const void **old)
 {
 	int rc;
@@ -136,7 +136,7 @@ static int write_old(struct io *io, uint64_t index, const void **old)
 	return 0;
 }
 
-/* A new block for index; 0, -ENOSPC or -EAGAIN (no buffer). */
+/* Makes a new block for index; 0, -ENOSPC or -EAGAIN (no buffer). */
 static int write_add(struct io *io, uint64_t index, struct block **out)
 {
 	struct space *space = tree_space(io->file->files->fs->tree);
@@ -160,7 +160,7 @@ static int write_add(struct io *io, uint64_t index, struct block **out)
 	return 0;
 }
 
-/* Bytes [from, to) of a block; 0, -EINPROGRESS, -EAGAIN or an error. */
+/* Writes bytes [from, to) of a block; 0, -EINPROGRESS, -EAGAIN or an error. */
 static int write_block(struct io *io, uint64_t index, unsigned from,
 		       unsigned to, const void *data)
 {
@@ -196,7 +196,7 @@ static int write_block(struct io *io, uint64_t index, unsigned from,
 	return 0;
 }
 
-/* The data of a file that outgrows its INLINE item goes to a block. */
+/* Puts the data of a file that outgrows its INLINE item into a block. */
 static int write_outgrow(struct io *io)
 {
 	struct file *file = io->file;
@@ -207,7 +207,7 @@ static int write_outgrow(struct io *io)
 	return write_block(io, 0, 0, 0, io->op->data);
 }
 
-/* Blocks written in order make a stretch; see writeback_stream. */
+/* Counts blocks that were written in order; see writeback_stream. */
 static void write_ran(struct file *file, uint64_t first, uint64_t end)
 {
 	if (first > file->run_end || first + 1 < file->run_end)
@@ -274,7 +274,7 @@ static void write_step(struct io *io)
 	io->end = io->op->offset + io->op->size;
 	if (!rc)
 		rc = write_blocks(io);
-	/* Another file is just giving some back. */
+	/* Another operation is giving back room: the write waits for it. */
 	if (rc == -ENOSPC && files->cutting && !tree_failed(files->fs->tree)) {
 		read_wait_end(&io->rwait);
 		list_add(&files->room_waits, &io->link);

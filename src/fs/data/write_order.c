@@ -7,16 +7,16 @@
  *   CUT    --last close, with data-------------> FLUSH --written--> (none)
  *   CUT    --last close, without data----------> (none)
  *
- * 1. A rename over an existing name waits for the data of what is renamed.
- * 2. The commit by age waits for files in FLUSH, and for a moment for those
+ * 1. A rename over an existing name waits for the data of the renamed file.
+ * 2. The commit by age waits for files in FLUSH, and a short time for files
  *    that have just been truncated (CUT).
  * 3. A commit that an fsync asks for waits for files in FLUSH.
  * 4. All these waits are bounded: a slow or failing disk delays commits, and
  *    no more.
  *
- * What is larger than one transaction maps (TXN_BLOCKS) is written at once, but
- * nobody waits for it.  What the kernel holds back is not known here: another
- * file's fsync between the truncation and the close commits the truncation.
+ * A file larger than one transaction maps (TXN_BLOCKS) is written at once, but
+ * nobody waits for it.  Data that the kernel still has is not known here: an
+ * fsync of another file between truncation and close commits the truncation.
  */
 #include "base/units.h"
 #include "fs/data/file.h"
@@ -34,7 +34,8 @@
 
 struct order {
 	struct sync sync;
-	struct fs_txn *txn;	/* the rename that waits; NULL: a FLUSH */
+	struct fs_txn *txn;	/* the rename that waits; NULL: a file in
+				 * FLUSH */
 };
 
 /* ---- Rename ---- */

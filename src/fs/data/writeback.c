@@ -57,7 +57,8 @@
 #include "fs/data/file_sync.h"
 #include "fs/data/prealloc.h"
 
-/* A segment may begin and end inside a block. */
+/* Buffers of a write-back's requests: one for each block, and two for each
+ * segment, which may begin and end inside a block. */
 #define IOVS(blocks, segments) ((blocks) + 2 * (segments))
 #define LARGE_IOVS IOVS(WB_BLOCKS, WB_SEGMENTS)
 #define SMALL_IOVS IOVS(SMALL_WB_BLOCKS, SMALL_WB_SEGMENTS)
@@ -196,12 +197,12 @@ void writeback_release(struct writeback *wb, unsigned i, bool ok)
 	pool_put(wb->files->dirty_pool, wb->data[i]);
 	if (ok)
 		block_keep(file, block);
-	else	/* a destage's content is older than anything dirty */
+	else	/* content of a destage is older than any dirty one */
 		block_redirty(file, block,
 			      wb->kind == WB_DESTAGE ? 0 : wb->stamp);
 }
 
-/* Sectors of the segments from where nothing is committed go back. */
+/* Gives back the sectors of the segments of which nothing is committed. */
 static void writeback_give_back(struct writeback *wb)
 {
 	struct space *space = tree_space(wb->files->fs->tree);
@@ -254,7 +255,7 @@ void writeback_end(struct writeback *wb)
 	file_put(file);
 }
 
-/* The file is to be looked at by writeback_pump. */
+/* Has the file looked at by writeback_pump. */
 static void writeback_want_flush(struct file *file)
 {
 	struct list *flush = file->files->flush;
@@ -353,7 +354,8 @@ static void writeback_written_one(struct disk_request *req)
 	writeback_segment_done(req->owner);
 }
 
-/* The buffers of sectors [off, off + n) of the write-back. */
+/* Lists the buffers of sectors [off, off + n) of the write-back; returns their
+ * number. */
 static unsigned writeback_iov(struct writeback *wb, uint64_t off, uint64_t n,
 			struct iovec *iov)
 {

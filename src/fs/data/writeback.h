@@ -52,19 +52,22 @@ struct writeback {
 	unsigned segments, outstanding;
 	bool taken;		/* its sectors have no owner yet */
 	/* Of small new data that nobody waits for, see late_place.c. */
-	bool may_move;		/* it begins anew, and lies on one track; of the
-				   first of a batch: so do all */
-	bool follows;		/* it goes to the open track of its directory */
-	bool in_flight;		/* it has not ended */
+	bool may_move;		/* it continues no earlier place and lies on one
+				 * track; in the first write-back of a batch:
+				 * this holds for all of the batch */
+	bool follows;		/* its place is on the open track of its
+				 * directory */
+	bool in_flight;		/* it was submitted and has not ended */
 	struct queue_place place;
 	struct range window;
 	struct writeback *batch_next,
-		*batch_last;	/* in a batch; of the first: its last */
+		*batch_last;	/* links of a batch: the next write-back; in the
+				 * first one: the last */
 	bool waited;		/* it has waited for a checkpoint to free
 				 * space */
 	unsigned want;		/* blocks to ask room for */
-	uint64_t hole;		/* sector of the file where the hole begins that
-				 * it fills */
+	uint64_t hole;		/* sector of the file at which the hole begins
+				 * that it fills */
 	int rc;
 	bool failed;		/* a segment failed */
 	enum fault_class class;	/* class of that error */
@@ -77,7 +80,7 @@ struct writeback {
 	struct iovec *iov;
 };
 
-/* Segments that a write-back has room for. */
+/* Most segments of a write-back. */
 static inline unsigned writeback_segments(const struct writeback *wb)
 {
 	return wb->small ? SMALL_WB_SEGMENTS : WB_SEGMENTS;
@@ -85,8 +88,8 @@ static inline unsigned writeback_segments(const struct writeback *wb)
 
 struct writeback *writeback_new(struct file *file, enum writeback_kind kind,
 				uint64_t first);
-/* Begins a destage that may wait for a gap; it is none of those kept for
- * destaging. */
+/* Begins a destage that may wait for a gap; it does not count among
+ * DESTAGE_WBS. */
 struct writeback *writeback_new_for_gap(struct file *file, uint64_t first);
 /* Marks its blocks as being written, with references to their data. */
 void writeback_claim(struct writeback *wb);
@@ -100,8 +103,8 @@ void writeback_end(struct writeback *wb);
 /* Submits all segments; written() is called at the end. */
 void writeback_write(struct writeback *wb, enum queue_class class,
 	       void (*written)(struct writeback *wb, int rc));
-/* The same in parts: prepares the requests of all segments; submits one of
- * them; ends one of them, with its result. */
+/* writeback_write in parts: prepares the requests of all segments; submits one
+ * of them; ends one of them, with its result. */
 void writeback_prepare_requests(struct writeback *wb, enum queue_class class,
 		  void (*written)(struct writeback *wb, int rc));
 void writeback_submit(struct writeback *wb, struct writeback_segment *segment,

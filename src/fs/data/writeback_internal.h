@@ -16,14 +16,14 @@
 /* Most blocks of a write-back of this kind. */
 unsigned writeback_most(const struct writeback *wb);
 
-/* The next write-back of the file may look for its place. */
+/* A write-back has its place: the file's next one may look for its own. */
 void writeback_prepared(struct file *file);
 
-/* At most `most`; blocks with a bad place are a write-back
- * of their own. */
+/* As writeback_collect, at most `most` blocks; blocks whose place is bad make a
+ * write-back of their own. */
 unsigned writeback_collect_most(const struct writeback *wb, unsigned most);
 
-/* Is it written back among the small files? */
+/* Is the file written back among the small files? */
 bool file_is_small(const struct file *file);
 
 

@@ -13,18 +13,24 @@
 #include "fs/data/flush_walk.h"
 #include "fs/data/writeback.h"
 
-#define PRESSING_PART 4u	/* of the pool is dirty: the cause */
-/* This part of the pool, which became dirty last, is left alone when memory is
- * short, and while the disk is idle. */
+#define PRESSING_PART 4u	/* When a quarter of the pool is dirty, dirty
+				 * data is why memory is short; else it is
+				 * pinned or being written. */
+/* When memory is short, and while the disk is idle, this part of the pool,
+ * which became dirty last, is not written. */
 #define YOUNG_PART 8u
 #define YOUNG_EARLY_PART 16u
-#define DIED_PART 4u	/* one block in so many is deleted soon: that is much */
-/* Charged for a look at a file, and for each write-back that begins, in
- * nanoseconds: it gets a transaction. */
+#define DIED_PART 4u	/* if one block in four is deleted soon after it was
+			 * made, early writing waits */
+/* Charged for a look at a file, and for a write-back that begins, in
+ * nanoseconds: it starts a transaction. */
 #define PUMP_FILE_NS 200u
 #define PUMP_NS 3000u
-#define PUMP_LEAST 8u	/* files that any call looks at */
-#define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
+#define PUMP_LEAST 8u	/* files that a call looks at, however full the turn
+			 * is */
+#define STREAM_MIN_BLOCKS 256u	/* least blocks of a stretch of a growing file
+				 * that is written before it is asked for: 1
+				 * MiB, or a track if that is longer */
 
 static const struct fs_txn_type inline_type = {
 	.name = "inline data",
@@ -184,10 +190,10 @@ void writeback_stream(struct file *file)
 }
 
 /*
- * Half of the pool is full.  Not while it is full of what is pinned or on its
- * way and little is dirty: a piece of a track would be logged, which frees
- * nothing, and the next would find it fuller yet.  Whatever write-back ends
- * then comes back here.
+ * Half of the pool is in use: asks for write-back.  Not while the pool is full
+ * of pinned blocks or blocks being written and few are dirty: a piece of a
+ * track would be logged, which frees nothing, and the next one would find the
+ * pool fuller yet.  Any write-back that ends then calls this again.
  */
 static void writeback_pressure(struct files *files, struct file *oldest)
 {
@@ -195,7 +201,8 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 
 	if (buffers_short(files))
 		files->policy->recall_all(files);
-	/* What comes later waits for its turn: one by one would be slow. */
+	/* Blocks pinned later wait for the next round: destaged one by one they
+	 * would be slow. */
 	if (files->pinned_count > count / 4)
 		destage_now(files);
 	if (!oldest || (files->dirty_count < count / PRESSING_PART &&
@@ -208,7 +215,7 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 		flush_oldest(files);
 }
 
-/* Will half of the pool be full before what is dirty is old? */
+/* Will half of the pool be in use before the dirty data is old? */
 static bool pool_fills(const struct files *files)
 {
 	const struct file *oldest =
@@ -222,10 +229,10 @@ static bool pool_fills(const struct files *files)
 }
 
 /*
- * Before that, what fills many tracks goes when the disk has nothing else to
- * do: a sync then finds most of it written.  While users read it goes when
- * there are gaps for it; where much is deleted soon after it was made, or
- * little is made, it waits.
+ * Before memory is short, data that fills many tracks is written when the disk
+ * has nothing else to do, so that a sync finds most of it written.  While users
+ * read it is written if there are gaps for it.  Where much is deleted soon
+ * after it was made, or little is made, it waits.
  */
 static void writeback_early(struct files *files)
 {
@@ -237,7 +244,7 @@ static void writeback_early(struct files *files)
 		flush_sweep(files, YOUNG_EARLY_PART);
 }
 
-/* What goes before anybody asks for it. */
+/* Asks for write-back that nobody has asked for. */
 static void writeback_unasked(struct files *files)
 {
 	size_t count = pool_count(files->dirty_pool);
@@ -252,7 +259,8 @@ static void writeback_unasked(struct files *files)
 		writeback_early(files);
 }
 
-/* Once around: each goes to the end, of the list where it belongs. */
+/* Visits each file of the list once; it goes to the end of the list where it
+ * belongs now. */
 static void writeback_pump_list(struct files *files, bool small)
 {
 	struct list *pos, *flush = &files->flush[small];

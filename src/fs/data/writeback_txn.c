@@ -1,6 +1,6 @@
 /*
- * writeback_txn.c - the transactions of a write-back: which kind it is and
- * where it goes, and what maps its blocks when they are on the disk.
+ * writeback_txn.c - the transactions of a write-back: the first finds its kind
+ * and its place, the second maps its blocks when they are on the disk.
  */
 #include "fs/data/writeback_internal.h"
 
@@ -196,8 +196,8 @@ static void commit_end(struct fs_txn *txn, int rc, uint64_t seq)
 		.end = commit_end,                                        \
 	}
 
-/* What the log has of blocks that a write-back has claimed can't be destaged:
- * if they fill the log, only this transaction makes room in it. */
+/* Logged content of blocks that a write-back has claimed cannot be destaged: if
+ * it fills the log, only this transaction makes room in it (frees_log). */
 static const struct fs_txn_type commit_type = COMMIT_TYPE("map data", false),
 				commit_pinned_type =
 					COMMIT_TYPE("map logged data", true);
@@ -233,13 +233,13 @@ static void direct_written(struct writeback *wb, int rc)
 		writeback_failed(wb, rc);
 }
 
-/* ---- Where it goes: the first transaction, which changes nothing ---- */
+/* ---- The first transaction, which changes nothing: kind and place ---- */
 
 enum mapping { UNMAPPED, WRITTEN, UNWRITTEN };
 
 /*
- * What the write-back's first blocks are mapped to; shortens *n to those that
- * are mapped alike, and for UNWRITTEN and `places` lists where.
+ * Finds what the write-back's first blocks are mapped to; shortens *n to those
+ * that are mapped alike, and for UNWRITTEN and `places` lists where.
  */
 static int writeback_mapping(struct fs_txn *txn, struct writeback *wb,
 			     unsigned *n, bool places, enum mapping *mapping)
@@ -280,7 +280,7 @@ static int writeback_mapping(struct fs_txn *txn, struct writeback *wb,
 	return *n ? 0 : -EUCLEAN;
 }
 
-/* Segments may reach beyond what a shortened write-back has. */
+/* Cuts segments that reach beyond the blocks of a shortened write-back. */
 static void writeback_cut(struct writeback *wb, unsigned n)
 {
 	uint64_t left = (uint64_t)n * BLOCK_SECTORS;
@@ -294,8 +294,8 @@ static void writeback_cut(struct writeback *wb, unsigned n)
 	wb->segments = i;
 }
 
-/* Where the file ends on disk, if the write-back goes on there; and where in
- * the file the hole begins that it fills. */
+/* Finds where the extent before the write-back ends on the disk, if it
+ * continues it, and where in the file the hole begins that it fills. */
 static int writeback_after(struct fs_txn *txn, struct writeback *wb,
 			   uint64_t *after)
 {
@@ -329,9 +329,9 @@ static void writeback_taken(struct writeback *wb)
 	wb->file->tail_addr = last->sector + last->n;
 }
 
-/* The places that were kept for the write-back, if there are any; `fresh`: its
- * blocks have had no place, and some may be kept now.  `taken` says whether
- * there were.  0, FS_TXN_WAIT or an error. */
+/* Takes the preallocated places of the write-back, if there are any.  `fresh`:
+ * its blocks have had no place, and some may be preallocated now.  `taken` says
+ * whether there were any. 0, FS_TXN_WAIT or an error. */
 static int writeback_take_kept(struct fs_txn *txn, struct writeback *wb,
 			       uint64_t after, bool fresh)
 {
@@ -350,8 +350,8 @@ static int writeback_take_kept(struct fs_txn *txn, struct writeback *wb,
 	return 0;
 }
 
-/* Room for the write-back's first `want` blocks or, if there is not so much in
- * few enough pieces, fewer.  0, FS_TXN_WAIT or an error. */
+/* Takes room for the write-back's first `want` blocks or, if that is not to be
+ * had in few enough pieces, for fewer. 0, FS_TXN_WAIT or an error. */
 static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 			  uint64_t after, bool fresh)
 {
@@ -408,8 +408,7 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 	return 0;
 }
 
-/* Is there room for a new place of n blocks that have one, which was promised
- * to nobody? */
+/* Is there free room, reserved for nobody, for a second place of n blocks? */
 static bool writeback_has_room(const struct writeback *wb, unsigned n)
 {
 	struct space *space = tree_space(wb->files->fs->tree);
@@ -435,11 +434,12 @@ static bool writeback_replaces(const struct writeback *wb, unsigned n)
 }
 
 /*
- * A small file that was appended to: the block that it ended in goes with the
- * new ones, whose place is chosen now.  In its own place it would cost a log
- * record and a seek.  Not if the log has it: while it waits for room in the log
- * to be mapped, it could not be destaged, which makes that room.  1 if so, 0 or
- * an error.
+ * Does the write-back go on with new blocks behind its mapped ones?  So it does
+ * in a small file that was appended to: the block in which it ended is written
+ * with the new ones, whose place is chosen now.  At its own place it would cost
+ * a log record and a seek.  Not if the log has the block: while the write-back
+ * waits for room in the log to be mapped, the block could not be destaged,
+ * which makes that room. 1 if so, 0 or an error.
  */
 static int writeback_joins(struct fs_txn *txn, const struct writeback *wb,
 			   unsigned mapped, unsigned n)
@@ -490,7 +490,7 @@ static int prepare_run(struct fs_txn *txn)
 	    block_find(wb->file, wb->first)->bad_place)
 		wb->kind = WB_DIRECT;
 	if (mapping == WRITTEN && !writeback_replaces(wb, n)) {
-		/* It is logged already. */
+		/* Its content is logged already. */
 		if (block_is_logged(block_find(wb->file, wb->first)))
 			return -ENOSPC;
 		wb->kind = WB_LOGGED;
@@ -629,7 +629,7 @@ static void logged_end(struct fs_txn *txn, int rc, uint64_t seq)
 		block->failures = 0;
 		if (!block->bad_place)
 			block->destage_failures = 0;
-		/* There was no other place: the old one again. */
+		/* There was no other place: the old one is used again. */
 		block->bad_place = false;
 		block_clean(file, block);
 		block_unreserve(file, block);
