@@ -145,7 +145,8 @@ static int measure_by(struct parts *g, struct segment *s, double pitch,
 
 	*s = (struct segment){ .first = first };
 	err = segment_find(g->r, s, limit_of(g, first), pitch, off, found);
-	if (err || s->units < 2 ||
+	/* A line of so few units that it goes backwards is none. */
+	if (err || s->units < 2 || !(s->pitch > 0) ||
 	    (*found && (double)s->units * s->pitch < 1 + TURN_MORE))
 		return err;
 	err = find_break(g, s, &end);
