@@ -284,8 +284,7 @@ int look_at_spares(struct walk *w, unsigned to, unsigned *good, unsigned *bad)
 	return err;
 }
 
-/* A boundary that a leap has gone over; more than once when it is wrong. */
-static int look_at(struct walk *w, unsigned at, struct look_landing *l)
+int look_at(struct walk *w, unsigned at, struct look_landing *l)
 {
 	enum look_side side = LOOK_LOW;
 	bool ok;

@@ -50,6 +50,10 @@ int look_into_rounds(struct walk *w, unsigned to, unsigned *bad);
  */
 int look_at_spares(struct walk *w, unsigned to, unsigned *good, unsigned *bad);
 
+/* A boundary that a leap has gone over; more than once when it is wrong, and
+ * then *l is where that is. */
+int look_at(struct walk *w, unsigned at, struct look_landing *l);
+
 /* Is what is before a boundary as foretold, too? */
 int look_before(struct walk *w, unsigned at, struct look_landing *l);
 

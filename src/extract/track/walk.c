@@ -175,12 +175,14 @@ static int accept(struct walk *w, const struct look_landing *l)
 }
 
 /* A boundary in [lo, hi]; when it is wrong, another one up to `last`: what is
- * late is rarely late twice.  *j: the boundary; 0: none can be seen. */
+ * late is rarely late twice.  Where that is right, the first one must be, too:
+ * two tracks may be as long together as foretold, but not each of them.  l->at:
+ * the boundary; 0: none can be seen. */
 static int look(struct walk *w, unsigned lo, unsigned hi, unsigned last,
 		struct look_landing *l)
 {
 	enum look_side side;
-	unsigned other;
+	unsigned other, was;
 	int err;
 
 	l->ok = false;
@@ -195,10 +197,12 @@ static int look(struct walk *w, unsigned lo, unsigned hi, unsigned last,
 	if (!other)
 		return 0;
 	err = look_ask_both(w, other, &side, &l->ok, &l->low, &l->high);
-	if (l->ok) {
-		l->at = other;
-		w->reader->outliers++;
-	}
+	if (err || !l->ok)
+		return err;
+	was = l->at;
+	l->at = other;
+	err = look_at(w, was, l);
+	w->reader->outliers += l->ok;
 	return err;
 }
 

@@ -567,6 +567,18 @@ START_TEST(no_line_goes_backwards)
 }
 END_TEST
 
+/*
+ * Two tracks that are as long together as was foretold, but not each of them: a
+ * leap that is wrong between them, and right behind, is no leap.
+ */
+START_TEST(sum_of_two)
+{
+	static const uint64_t noises[] = { 14, 31, 41 };
+
+	part_is_right("21093,bytes=80G,slipped=0.022", noises[_i], 0, 0);
+}
+END_TEST
+
 /* Gaps take a part of the time of all else or three minutes, at most: where a
  * cache has to be got out of the way, too. */
 START_TEST(bounded)
@@ -863,6 +875,7 @@ int main(void)
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
 	tcase_add_test(tc, no_line_goes_backwards);
+	tcase_add_loop_test(tc, sum_of_two, 0, 3);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, ends_of_rows);
 	tcase_add_test(tc, spares_are_foreseen);
