@@ -128,6 +128,7 @@ static void note(struct reader *r, uint64_t unit, uint32_t units,
 	}
 	r->last = unit + units - 1;
 	r->last_ns = a->complete_ns;
+	r->took_ns = a->complete_ns - a->submit_ns;
 	recent_add(&r->recent, unit, unit + units, idle);
 	if (a->result)
 		r->errors++;

@@ -57,7 +57,8 @@ struct reader {
 				 * the last, as data go over the interface */
 	bool any_order;		/* it begins with what comes by first */
 	uint64_t last;		/* unit read last */
-	uint64_t last_ns;	/* when that completed */
+	uint64_t last_ns;	/* when that completed, */
+	uint64_t took_ns;	/* and how long it took */
 	uint64_t done_ns;	/* when all so far had completed */
 	uint64_t until_ns;	/* -ETIME behind it; 0: there is time */
 	double reach[READER_CLASSES]; /* ns to get to the medium */

@@ -129,11 +129,14 @@ static bool was_off(const struct walk *w, enum look_side side, unsigned j)
 }
 
 /* The first unit of a track may be late by just the leap before it when it is
- * none: once it was elsewhere, it has to be seen twice. */
+ * none: once it was elsewhere, it has to be seen twice.  So it has in rounds,
+ * where slips make up for each other, if a turn has gone by: one that passes
+ * behind the last unit, on the same track, comes again after that. */
 int look_ask_both(struct walk *w, unsigned j, enum look_side *side, bool *ok,
 		  double *low, double *high)
 {
 	int err = ask(w, LOOK_LOW, j, ok, low);
+	double turn_ns = w->reader->phase.period_ns;
 	bool doubt;
 
 	*side = LOOK_LOW;
@@ -142,6 +145,8 @@ int look_ask_both(struct walk *w, unsigned j, enum look_side *side, bool *ok,
 	*side = LOOK_HIGH;
 	doubt = was_off(w, LOOK_HIGH, j);
 	err = ask(w, LOOK_HIGH, j, ok, high);
+	doubt = doubt || (w->rounds.tracks &&
+			  (double)w->reader->took_ns > turn_ns);
 	return err || !*ok || !doubt ? err : ask(w, LOOK_HIGH, j, ok, high);
 }
 

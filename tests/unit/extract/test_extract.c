@@ -579,6 +579,14 @@ START_TEST(sum_of_two)
 }
 END_TEST
 
+/* A leap is no leap either for a read that is late by just as much. */
+START_TEST(late_by_a_leap)
+{
+	part_is_right("21093,bytes=80G,slipped=0.022", 33, 136412054,
+		      136662054);
+}
+END_TEST
+
 /* Gaps take a part of the time of all else or three minutes, at most: where a
  * cache has to be got out of the way, too. */
 START_TEST(bounded)
@@ -876,6 +884,7 @@ int main(void)
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
 	tcase_add_test(tc, no_line_goes_backwards);
 	tcase_add_loop_test(tc, sum_of_two, 0, 3);
+	tcase_add_test(tc, late_by_a_leap);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, ends_of_rows);
 	tcase_add_test(tc, spares_are_foreseen);
