@@ -1,10 +1,10 @@
 /*
  * fs_trim.c - see fs_trim.h.
  *
- * One run of free sectors after the other, at most SLICE_SECTORS of it at once:
- * they are taken, so that nobody is given them, discarded, and given back.
- * Groups whose free space is not known are loaded on the way.  The discards do
- * not go through the queue: no other request has anything to do with these
+ * It goes from one run of free sectors to the next, at most SLICE_SECTORS at a
+ * time: they are taken, so that no allocation gets them, discarded, and given
+ * back.  Groups whose free set is not in memory are loaded on the way.
+ * Discards do not go through the queue, as no other request concerns these
  * sectors meanwhile.
  */
 #include "fs/drive/fs_trim.h"
@@ -14,18 +14,20 @@
 
 #include "base/rangeset.h"
 
-/* 16 MiB: a disk has done it before anybody waits long for it. */
+/* Sectors discarded at a time, 16 MiB: the disk has done it before a user waits
+ * long. */
 #define SLICE_SECTORS (16u << 11)
-#define RUNS_OF_A_TURN 64u	/* that are too short and passed over */
+#define RUNS_OF_A_TURN 64u	/* too short runs that one turn passes over */
 
 struct trim {
 	struct fs *fs;
 	struct fs_op *op;
 	uint64_t at, end;	/* sectors */
-	uint64_t least;		/* sectors of a run that is worth it */
-	uint64_t unit;		/* sectors; ends are aligned to it */
-	struct range slice;	/* that is discarded now */
-	bool waiting;		/* for the disk or for a group */
+	uint64_t least;		/* least sectors of a run that is discarded */
+	uint64_t unit;		/* sectors to which the ends of a discard are
+				 * aligned */
+	struct range slice;	/* range that is discarded now */
+	bool waiting;		/* it waits for the disk or for a group */
 	struct waiter loaded;
 	struct disk_request req;
 };
@@ -79,7 +81,7 @@ static void trim_loaded(struct waiter *waiter, int rc)
 		trim_over(trim, rc);
 }
 
-/* Sees to it that the free space of the group is known. */
+/* Has the free set of the group loaded; true: it is in memory. */
 static bool trim_group_known(struct trim *trim, uint32_t group)
 {
 	struct tree *tree = trim->fs->tree;
@@ -94,7 +96,8 @@ static bool trim_group_known(struct trim *trim, uint32_t group)
 	return false;
 }
 
-/* The next run, or a part of it, or nothing in this group. */
+/* Discards the next run of the group, or a part of it; 0: there was nothing to
+ * discard, or the group is being loaded. */
 static int trim_next(struct trim *trim)
 {
 	const struct space *space = tree_space(trim->fs->tree);
@@ -147,7 +150,7 @@ uint64_t trim_run(struct fs *fs, uint64_t now_ns)
 			trim_over(trim, rc);
 			return now_ns;
 		}
-		/* Done at once, and over. */
+		/* The discard was done at once, and it was the last one. */
 		if (fs->trim != trim)
 			return now_ns;
 	}

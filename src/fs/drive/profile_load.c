@@ -1,7 +1,7 @@
 /*
- * profile_load.c - reading the profile of the drive.
+ * profile_load.c - reads the profile of the drive.
  *
- * It is advice: whoever cannot read it goes on without.
+ * The profile is advice: a mount that cannot read it goes on without.
  */
 #include "fs/drive/profile_load.h"
 
@@ -11,7 +11,7 @@
 #include "base/csum.h"
 #include "base/msg.h"
 
-/* A record says how long it is in bytes 8 to 15. */
+/* The length of a profile record is in its bytes 8 to 15. */
 #define BYTES_AT 8u
 
 uint64_t profile_record_sectors(const struct super *super)
@@ -56,7 +56,7 @@ static int read_all(const struct profile_reader *reader, uint64_t first,
 	return rc;
 }
 
-/* `known`: the superblock says what its checksum is. */
+/* `known`: the superblock has the checksum of the record. */
 static int read_one(const struct profile_reader *reader,
 		    const struct super *super, bool known,
 		    struct profile **profile)
@@ -77,7 +77,7 @@ static int read_one(const struct profile_reader *reader,
 	return rc;
 }
 
-/* The record that was written before the one that counts. */
+/* Reads the record that was written before the valid one. */
 static int read_other(const struct profile_reader *reader,
 		      const struct super *super, struct profile **profile)
 {

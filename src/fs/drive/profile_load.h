@@ -1,6 +1,6 @@
 /*
- * profile_load.h - the record of the drive's profile: where the superblock
- * says.
+ * profile_load.h - reads the record of the drive's profile, whose place the
+ * superblock names.
  */
 #ifndef TRAX_DRIVE_PROFILE_LOAD_H
 #define TRAX_DRIVE_PROFILE_LOAD_H

@@ -1,12 +1,12 @@
 /*
- * profile_save.c - the record of the drive goes out.
+ * profile_save.c - writes the record of the drive's profile.
  *
  *   wait -> [encode] -> record -> flush -> superblocks -> wait
  *             |  no room                      |  it had moved
  *             +-> relocation_begin ----> record     +-> relocation_end -> wait
  *
- * The commit point is that of the superblocks (super_write.h).  All writes are
- * those of write-back: small, one at a time.
+ * The write of the superblocks (super_write.h) is the commit point.  All writes
+ * have the class of write-back: small, one at a time.
  */
 #include "fs/drive/profile_save.h"
 
@@ -24,17 +24,22 @@
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 
-/* From one writing to the next. */
+/* Least time between two records. */
 #define APART_NS (300 * NS_PER_SECOND)
-/* After an error. */
+/* Time until the next try after an error. */
 #define AGAIN_NS (3600 * NS_PER_SECOND)
-/* From one look at what the head has learned to the next; and what is worth
- * being written: parts of a turn, and of the period. */
+/* Time between two looks at what the head has learned; and differences that are
+ * worth a new record: of durations, a 512th of a turn; of the period, one in
+ * five million.  LEARNED_PPM is the confidence of learned values, which were
+ * measured by no extraction. */
 #define LOOK_NS (1800 * NS_PER_SECOND)
 #define LEAST_TURNS 512u
 #define LEAST_PERIOD 5000000u
 #define LEARNED_PPM 500000u
+/* Time until the next try while the superblocks are being written. */
 #define BUSY_NS (NS_PER_SECOND / 10)
+/* Sectors of one write of the record (64 KiB), so that requests of users wait
+ * little for it. */
 #define CHUNK_SECTORS 128u
 
 enum profile_save_state {
@@ -49,10 +54,11 @@ struct profile_save {
 	struct fs *fs;
 	enum profile_save_state state;
 	bool wanted, closing;
-	uint64_t at_ns;		/* not before */
-	uint64_t look_ns;	/* the same, for what the head has learned */
-	uint8_t *record;	/* whole blocks */
-	uint64_t sectors, done;	/* of it; written */
+	uint64_t at_ns;		/* no record is written before this time */
+	uint64_t look_ns;	/* time of the next look at what the head has
+				 * learned */
+	uint8_t *record;	/* the encoded record, padded to whole blocks */
+	uint64_t sectors, done;	/* its sectors, and those written */
 	struct super next;
 	struct super_write supers;
 	struct relocation relocation;
@@ -143,8 +149,8 @@ static void profile_save_left(struct relocation *relocation, int rc)
 	profile_save_over(keep, rc ? rc : keep->stats.error);
 }
 
-/* The superblocks have been written; or, not even they know what they say, and
- * the next mount looks. */
+/* The superblocks have been written or, after an error, it is not known which
+ * version they have: the next mount finds out. */
 static void profile_save_named(void *arg, int rc)
 {
 	struct profile_save *keep = arg;
@@ -163,7 +169,7 @@ static void profile_save_named(void *arg, int rc)
 	relocation_end(&keep->relocation, true);
 }
 
-/* The record cannot be written: what was begun for it ends. */
+/* The record cannot be written: ends what was begun for it. */
 static void profile_save_stop(struct profile_save *keep, int rc)
 {
 	if (!keep->moving) {
@@ -202,7 +208,8 @@ static void profile_save_flushed(struct disk_request *req)
 		profile_save_stop(keep, rc);
 }
 
-/* The next piece of the record, or all of it is on the medium. */
+/* Writes the next piece of the record; when all of it is durable, the
+ * superblocks. */
 static void profile_save_go(struct profile_save *keep)
 {
 	uint64_t at = keep->done, n = keep->sectors - at;
@@ -256,7 +263,8 @@ static void profile_save_has_room(struct relocation *relocation, int rc)
 	profile_save_start(keep);
 }
 
-/* Twice what it needs now, if there may be so much, twice. */
+/* Has the record move to larger room: two places of twice its present size, or
+ * less if the format allows no more. */
 static void profile_save_move(struct profile_save *keep)
 {
 	const struct super *super = tree_super(keep->fs->tree);
@@ -285,13 +293,13 @@ static uint64_t apart(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* A longer seek takes no less. */
+/* Times of seeks must not decrease with their length. */
 static uint64_t longer(uint64_t most_ns, uint64_t ns)
 {
 	return ns > most_ns ? ns : most_ns;
 }
 
-/* Is it worth a writing? */
+/* Is the difference worth a new record? */
 static bool differs(const struct profile *p, const struct head_learned *now)
 {
 	uint64_t least_ns = p->mech.period_ps / 1000 / LEAST_TURNS;
@@ -333,7 +341,7 @@ static void take_part(struct profile *p, enum profile_part part)
 		p->part[part].confidence_ppm = LEARNED_PPM;
 }
 
-/* A profile with what the head of it has learned. */
+/* Puts what the head has learned into a profile. */
 static void profile_save_take(struct profile *p, const struct head_learned *now)
 {
 	p->mech.period_ps = now->mech->period_ps;
@@ -358,7 +366,7 @@ static bool profile_save_learned(const struct profile_save *keep,
 	       now->mech->seek_n == fs->profile->mech.seek_n;
 }
 
-/* Looks now and then. */
+/* Compares profile and head from time to time. */
 static void profile_save_look(struct profile_save *keep, uint64_t now_ns)
 {
 	struct head_learned now;
@@ -435,7 +443,8 @@ uint64_t profile_save_run(struct profile_save *keep, uint64_t now_ns)
 	    tree_failed(keep->fs->tree))
 		return UINT64_MAX;
 	if (!relocate_idle(keep->fs->relocate) || keep->fs->super_edit)
-		return now_ns + BUSY_NS;	/* with the superblocks */
+		return now_ns + BUSY_NS;	/* somebody is writing the
+						 * superblocks */
 	profile_save_look(keep, now_ns);
 	if (!keep->wanted)
 		return UINT64_MAX;

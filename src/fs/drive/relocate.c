@@ -1,13 +1,15 @@
 /*
- * relocate.c - moves log tracks onto true tracks: room near the old place gets
- * an owner (relocate_txn.h); it is filled with zeros, because what lies there
- * might look like records; the old track takes no more records, and when no
- * root needs what is on it the superblocks name the new place.
+ * relocate.c - moves log tracks onto true tracks.
  *
  *   wait -> begin -> zeros -> leave -> checkpoint -> superblocks -> end
  *
+ * Room near the old place gets an owner (relocate_txn.h); it is filled with
+ * zeros, because old content might look like records; the old track takes no
+ * more records (leave), and when no root needs its records any more
+ * (checkpoint) the superblocks name the new place.
+ *
  * What cannot be done now is left for the next geometry or the next mount.
- * Node tracks stay where they are: on true tracks they gain nothing.
+ * Node tracks stay where they are: on true tracks they would gain nothing.
  */
 #include "fs/drive/relocate.h"
 
@@ -23,17 +25,24 @@
 #include "fs/replica/access_trace.h"
 #include "sched/queue/queue.h"
 
+/* Pause before the first move and between two of them, in which data of users
+ * goes first; and time until the next check whether users are quiet. */
 #define APART_NS (2 * NS_PER_SECOND)
 #define QUIET_NS (NS_PER_SECOND / 10)
-/* Pause before the next try: by then logged data has been destaged. */
+/* Pause before the next try to leave the old track: by then logged data on it
+ * has been destaged; after TRIES it is used on. */
 #define DESTAGE_NS (3 * NS_PER_SECOND)
 #define TRIES 5u
+/* Sectors of one write of zeros (64 KiB), so that requests of users wait little
+ * for it. */
 #define CHUNK_SECTORS 128u
 /* Tracks looked at on either side for one that is free. */
 #define NEAR_TRACKS 1024u
-/* ... and no further than this part of what lies between log tracks. */
+/* The new place is no further away than this part of the distance between log
+ * tracks. */
 #define NEAR_SHARE 4u
-/* A track that is that much longer than a log place gives part of itself. */
+/* A track that is this many times as long as a log place gives only a part of
+ * itself. */
 #define PART 2u
 
 enum relocate_state { RELOCATE_WAIT, RELOCATE_LOG };
@@ -52,10 +61,10 @@ struct relocate {
 	struct relocation relocation;
 	struct super_write supers;
 	uint64_t zeroed;
-	bool left;		/* it takes no more records */
+	bool left;		/* the old track takes no more records */
 
 	struct waiter waiter;
-	uint8_t *buf;		/* a chunk */
+	uint8_t *buf;		/* buffer of CHUNK_SECTORS */
 	struct queue_request req;
 	struct iovec iov;
 };
@@ -100,7 +109,7 @@ void relocate_wanted(struct relocate *s)
 		return;
 	s->wanted = true;
 	s->log = 0;
-	/* What is on its way says itself when it goes on. */
+	/* A move under way sets the time itself when it goes on. */
 	if (s->state == RELOCATE_WAIT)
 		s->at_ns = env_now_ns(s->fs->env) + APART_NS;
 }
@@ -153,7 +162,7 @@ static void relocate_checkpoint(struct relocate *s,
 	tree_checkpoint(s->fs->tree, &s->waiter);
 }
 
-/* ---- Does it keep to tracks? ---- */
+/* ---- Is a log place on true tracks? ---- */
 
 /* Does the range lie inside one known track? */
 static bool is_inside(const struct geom *geom, uint64_t first, uint64_t n)
@@ -164,7 +173,7 @@ static bool is_inside(const struct geom *geom, uint64_t first, uint64_t n)
 	return t.known && first + n <= t.first + t.sectors;
 }
 
-/* Does it lie inside one known track, or is it whole tracks? */
+/* Does it lie inside one known track, or is it a run of whole known tracks? */
 static bool is_settled(const struct geom *geom, uint64_t first, uint64_t n)
 {
 	uint64_t at = first, end = first + n;
@@ -183,7 +192,8 @@ static bool is_settled(const struct geom *geom, uint64_t first, uint64_t n)
 
 /* ---- Log tracks: where to ---- */
 
-/* What has an owner, or is not loaded: *group. */
+/* Is the range free? -ENOSPC: something in it has an owner; -EAGAIN: the free
+ * set of *group is not loaded. */
 static int is_free(const struct relocate *s, uint64_t first, uint64_t n,
 		   uint32_t *group)
 {
@@ -202,7 +212,8 @@ static int is_free(const struct relocate *s, uint64_t first, uint64_t n,
 	return rangeset_has(space_free_set(space), first, n) ? 0 : -ENOSPC;
 }
 
-/* Part of a long track, or whole ones from this on, for about n sectors. */
+/* Chooses a part of a long track, or whole tracks from this one on, for about n
+ * sectors. */
 static bool place_at(const struct relocate *s, const struct geom_track *from,
 		     uint64_t n, struct super_track *out)
 {
@@ -253,7 +264,7 @@ static int try_place(struct relocate *s, struct relocation *relocation,
 	return 0;
 }
 
-/* Log tracks are meant to be all over the disk. */
+/* Looks for room near the old place, as log tracks are spread over the disk. */
 static int try_near(struct relocate *s, struct relocation *relocation,
 		    uint64_t index, uint32_t *group)
 {
@@ -286,7 +297,7 @@ static int log_find(struct relocation *relocation, uint32_t *group)
 	return rc;
 }
 
-/* ---- Log tracks: the way ---- */
+/* ---- Log tracks: the move ---- */
 
 static void log_ended(struct relocation *relocation, int rc)
 {
@@ -302,15 +313,15 @@ static void log_end(struct relocate *s, bool landed)
 	relocation_end(&s->relocation, landed);
 }
 
-/* The old track is used on. */
+/* The move has failed: the old track takes records again. */
 static void log_give_up(struct relocate *s)
 {
 	log_track_reuse(tree_log(s->fs->tree), s->index);
 	log_end(s, false);
 }
 
-/* What the superblocks say is not known after an error: neither place is used
- * before the next mount, which ends the move. */
+/* After an error it is not known which place the superblocks name: neither is
+ * used before the next mount, which ends the move. */
 static void log_named(void *arg, int rc)
 {
 	struct relocate *s = arg;
@@ -323,7 +334,7 @@ static void log_named(void *arg, int rc)
 		relocate_next(s, false);
 		return;
 	}
-	/* Without memory it stays as it is left, until the next mount. */
+	/* Without memory the move is ended by the next mount. */
 	log_track_replace(tree_log(s->fs->tree), s->index, track);
 	log_end(s, true);
 }
@@ -357,7 +368,7 @@ static void log_rooted(struct waiter *waiter, int rc)
 		log_wait(s);
 }
 
-/* Called again until nothing needs the old track. */
+/* Called repeatedly until nothing needs the old track. */
 static void log_leave(struct relocate *s)
 {
 	int rc = 0;
@@ -459,8 +470,8 @@ uint64_t relocate_run(struct relocate *s, uint64_t now_ns)
 	if (!s || !s->wanted)
 		return UINT64_MAX;
 	if (tree_failed(s->fs->tree)) {
-		if (s->at_ns != UINT64_MAX)	/* without a time nothing would
-						 * call this again */
+		if (s->at_ns != UINT64_MAX)	/* without a time this would not
+						 * be called again */
 			s->state = RELOCATE_WAIT;
 		return UINT64_MAX;
 	}

@@ -1,9 +1,10 @@
 /*
- * relocate.h - log tracks move onto true tracks.
+ * relocate.h - moves log tracks onto true tracks.
  *
- * They were laid out when less was known of the disk.  When the file system
- * begins with a geometry, or is given a better one, each that does not keep to
- * tracks moves: in idle time, one after another, some seconds apart.
+ * Log tracks were laid out when less was known of the disk.  When the file
+ * system begins with a geometry, or gets a better one, each log track that does
+ * not lie on true tracks moves: in idle time, one after another, some seconds
+ * apart.
  */
 #ifndef TRAX_DRIVE_RELOCATE_H
 #define TRAX_DRIVE_RELOCATE_H
@@ -12,18 +13,18 @@
 
 struct relocate;
 
-/* NULL in *settle: nothing moves (read-only).  -ENOMEM. */
+/* *settle is NULL if nothing moves (read-only). -ENOMEM. */
 int relocate_open(struct fs *fs, struct relocate **settle);
 void relocate_free(struct relocate *settle);	/* NULL is harmless */
 
 /* There is another geometry. */
 void relocate_wanted(struct relocate *settle);
-/* Not in idle time but now, without pauses: for tests. */
+/* Moves at once, without idle time and pauses: for tests. */
 void relocate_now(struct relocate *settle);
 
 uint64_t relocate_run(struct relocate *settle, uint64_t now_ns);
 
-/* What is under way goes on to its end, nothing new begins. */
+/* A move under way goes on to its end, none begins. */
 void relocate_close(struct relocate *settle);
 bool relocate_idle(const struct relocate *settle);
 

@@ -59,7 +59,8 @@ int relocation_find_any(struct relocation *relocation, uint32_t *group)
 	return -ENOSPC;
 }
 
-/* Users' room is not taken behind their backs. */
+/* Reserves the room, so that it is not taken from what was promised to
+ * users. */
 static int relocation_room(struct relocation *relocation, uint32_t *group)
 {
 	struct space *space = tree_space(relocation->fs->tree);
@@ -227,7 +228,7 @@ struct relocation_resume {
 	int rc;
 };
 
-/* Do the superblocks name where it was going? */
+/* Do the superblocks name the new place? */
 static bool resume_landed(const struct relocation *relocation)
 {
 	const struct super *super = tree_super(relocation->fs->tree);

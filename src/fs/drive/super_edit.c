@@ -1,7 +1,6 @@
 /*
  * super_edit.c - see super_edit.h.  The superblocks have one writer at a time:
- * as long as fs->super_edit is set neither a profile is saved nor a track
- * moved.
+ * while fs->super_edit is set no profile is saved and no track moved.
  */
 #include "fs/drive/super_edit.h"
 

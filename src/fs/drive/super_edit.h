@@ -1,5 +1,5 @@
 /*
- * super_edit.h - label or shown UUID are changed while it is mounted.
+ * super_edit.h - changes the label or the shown UUID of a mounted file system.
  */
 #ifndef TRAX_DRIVE_SUPER_EDIT_H
 #define TRAX_DRIVE_SUPER_EDIT_H

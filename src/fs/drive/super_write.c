@@ -1,5 +1,5 @@
 /*
- * super_write.c - write, flush; three times.
+ * super_write.c - writes the three superblocks, with a flush after each.
  */
 #include "fs/drive/super_write.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/msg.h"
 
-#define PLACES 3u
+#define PLACES 3u	/* Superblocks of a file system (super_places). */
 
 int super_write_init(struct super_write *s, struct fs *fs,
 		void (*done)(void *arg, int rc), void *arg)
@@ -61,8 +61,8 @@ static void super_write_block(struct super_write *s, uint64_t sector)
 	queue_submit(s->fs->queue, &s->req);
 }
 
-/* What was not durable may be on the disk all the same: no other superblock
- * gets that version. */
+/* A version that did not become durable may be on the disk all the same: no
+ * other content gets its number. */
 static void super_write_over(struct super_write *s)
 {
 	struct super super = s->next;

@@ -1,9 +1,9 @@
 /*
- * super_write.h - the superblocks are written, beside everything else.
+ * super_write.h - writes the superblocks of a mounted file system.
  *
- * One after the other, each durable before the next, so that a cut tears only
- * one of them; the first one that is durable is the commit point.  One writer
- * at a time: whoever wants to change what the superblocks name takes them.
+ * They are written one after the other, each durable before the next, so that a
+ * power cut tears only one of them; the first durable one is the commit point.
+ * There is one writer at a time, which changes a copy of tree_super().
  */
 #ifndef TRAX_DRIVE_SUPER_WRITE_H
 #define TRAX_DRIVE_SUPER_WRITE_H
@@ -13,8 +13,8 @@
 
 struct super_write {
 	struct fs *fs;
-	/* 0: they say so, and so does tree_super() now.  Else nobody knows
-	 * what they say until the next mount. */
+	/* 0: superblocks and tree_super() have the new content.  Otherwise it
+	 * is not known which content they have until the next mount. */
 	void (*done)(void *arg, int rc);
 	void *arg;
 	/* Belong to super_write.c. */
@@ -31,8 +31,8 @@ int super_write_init(struct super_write *supers, struct fs *fs,
 		void (*done)(void *arg, int rc), void *arg);
 void super_write_fini(struct super_write *supers);
 
-/* `next` with a version of its own.  -EUCLEAN: it contradicts itself, and
- * nothing was written; else done() is called, never from inside. */
+/* Writes `next`, with a version number of its own. -EUCLEAN: it contradicts
+ * itself, and nothing was written; else done() is called, never from inside. */
 int super_write_start(struct super_write *supers, const struct super *next);
 
 #endif

@@ -2,12 +2,14 @@
  * acl.c - POSIX access control lists, in the format of the kernel's
  * system.posix_acl_* attributes: le32 version 2, then {le16 tag, le16 perm,
  * le32 id} in the order: owner, users, group, groups, mask, others.  They are
- * stored in the same format.  Enforcing them is the kernel's.
+ * stored in the same format.  The kernel enforces them.
  */
 #include "fs/name/names.h"
 
 #include <errno.h>
 
+/* The version, and the tags in the order of entries (linux/posix_acl_xattr.h,
+ * linux/posix_acl.h). */
 #define ACL_VERSION 2u
 #define TAG_USER_OBJ 0x01u
 #define TAG_USER 0x02u
@@ -21,8 +23,8 @@ struct acl_disk_entry {
 	le32 id;
 };
 
-/* Tags go up; users and groups may repeat; with any of these a mask is
- * needed. */
+/* Is it valid?  Tags ascend; only users and groups may repeat; if there are any
+ * of these there is a mask. */
 static bool acl_valid(const struct acl *acl)
 {
 	unsigned seen = 0, last = 0, i, tag;
@@ -88,7 +90,7 @@ size_t acl_format(const struct acl *acl, void *value)
 	return (size_t)(at - (uint8_t *)value);
 }
 
-/* The one entry of a kind that occurs once; NULL: none. */
+/* Finds the entry of a kind that occurs once; NULL: there is none. */
 static const struct acl_entry *acl_find(const struct acl *acl, unsigned tag)
 {
 	unsigned i;
@@ -106,7 +108,8 @@ static unsigned acl_perm(const struct acl *acl, unsigned tag)
 	return entry ? entry->perm : 0;
 }
 
-/* The group bits of the mode stand for the mask if there is one. */
+/* The tag that the group bits of the mode stand for: the mask, if there is
+ * one. */
 static unsigned acl_group_tag(const struct acl *acl)
 {
 	return acl_find(acl, TAG_MASK) ? TAG_MASK : TAG_GROUP_OBJ;
@@ -120,7 +123,8 @@ bool acl_mode(const struct acl *acl, uint32_t *mode)
 	return acl->n == 3;
 }
 
-/* Each entry that a part of the mode stands for is cut to, or set to, it. */
+/* Sets each entry for which a part of the mode stands to this part or, with
+ * `cut`, removes what this part lacks. */
 static void acl_apply(struct acl *acl, uint32_t mode, bool cut)
 {
 	unsigned group = acl_group_tag(acl), i;

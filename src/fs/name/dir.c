@@ -63,7 +63,8 @@ static size_t record_write(uint8_t *to, uint64_t ino, uint64_t seq,
 	return sizeof(head) + bytes;
 }
 
-/* The record at `at`; false at the end, or when it is cut off. */
+/* Reads the record at `at`; false at the end of the value, or when the record
+ * is cut off. */
 static bool record_read(const uint8_t *value, size_t bytes, size_t at,
 			struct name_record *head, const char **name)
 {
@@ -273,19 +274,17 @@ void dir_retitle(struct fs_txn *txn, struct dir_slot *from,
 
 /* ---- Reading ---- */
 
-/*
- * One call of readdir gets a batch: as many entries as the transaction may
- * meet nodes for.  The first run that sees entries takes as many as it can,
- * later ones as many again or fewer (their inodes may lie in more leaves than
- * it seemed from above); the inodes of all are looked up together, and the
- * caller's fill is called when all are there.
- */
+/* Most entries of a batch, each with room for the longest name: 140 KiB. */
 #define BATCH_MAX 512u
 #define BATCH_LEAVES 4u		/* leaves of entries that are fetched
 				 * together */
+/* Leaves that a batch may meet, for entries and inodes together; an entry whose
+ * inode leaves room for fewer than BATCH_MARGIN more is the last of its
+ * batch. */
 #define BATCH_NODES 48u
 #define BATCH_MARGIN 4u
-/* What the kernel's buffer needs for an entry, without and with attributes. */
+/* Least bytes that an entry takes in the kernel's buffer, without and with
+ * attributes: the batch need not have more entries than fit. */
 #define FILL_BYTES 32u
 #define FILL_PLUS_BYTES 160u
 
@@ -324,8 +323,8 @@ static int batch_entry_at(struct fs_txn *txn, uint64_t dir, uint64_t from,
 	return 0;
 }
 
-/* Looks up the inode of an entry.  0, or 1: in, but the last one that there is
- * room for; -ENOSPC: no room for it. */
+/* Looks up the inode of an entry. 0; 1: it is taken, but is the last one that
+ * there is room for; -ENOSPC: there is no room for it. */
 static int batch_probe_inode(struct fs_txn *txn, const struct batch *batch,
 			     const struct batch_entry *entry,
 			     struct probe *probe)
@@ -420,7 +419,8 @@ static int batch_fill(struct fs_txn *txn, const struct batch *batch)
 			continue;
 		}
 		rc = batch_fill_plus(txn, entry, &full);
-		/* What has been handed over stays handed over. */
+		/* Entries that were handed over count, even if a later one
+		 * fails. */
 		if (rc)
 			return i ? 0 : rc;
 	}

@@ -13,6 +13,7 @@
 
 #include "base/msg.h"
 
+/* relatime sets an access time anew that is a day old, as the kernel does. */
 #define ATIME_MAX_AGE_NS (24ull * 3600 * NS_PER_SECOND)
 
 /* ---- Probes ---- */
@@ -178,8 +179,9 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 		inode_set_time(&item->ctime, now);
 }
 
-#define TOUCH_SECONDS 2		/* The kernel may not have looked at the clock
-				 * for this long. */
+#define TOUCH_SECONDS 2		/* seconds by which the kernel's time of a touch
+				 * may be behind: it reads its coarse clock, and
+				 * the request takes a while */
 
 static bool inode_is_touch(struct fs *fs, const struct fs_op *op)
 {
@@ -190,7 +192,7 @@ static bool inode_is_touch(struct fs *fs, const struct fs_op *op)
 	       age >= 0 && age <= TOUCH_SECONDS;
 }
 
-/* What the VFS asks of the flags it does not see here. */
+/* Checks flags of the inode that the VFS cannot see here. */
 static int inode_check_attr(struct fs *fs, const struct fs_op *op,
 			    const struct inode_item *item)
 {
@@ -205,8 +207,8 @@ static int inode_check_attr(struct fs *fs, const struct fs_op *op,
 		if (!S_ISREG(mode))
 			return -EINVAL;
 	}
-	/* The kernel hands over the times of writes long made; and both times
-	 * of a touch, where it says "now" of the access time only. */
+	/* Passed: the kernel sends the times of writes made earlier, and both
+	 * times of a touch, though it says "now" only of the access time. */
 	if (!(op->flags & ~(FS_SET_MTIME | FS_SET_CTIME)))
 		return 0;
 	if (inode_is_touch(fs, op))
@@ -219,9 +221,10 @@ static int inode_check_attr(struct fs *fs, const struct fs_op *op,
 }
 
 /*
- * chown(2) to nobody else is no change of owner to the kernel: it lets
- * everybody do it, and leaves to us what it drops.  The same request comes
- * before a write, and there the WRITE itself drops set-uid and set-gid.
+ * Does the request drop set-uid and set-gid?  For chown(2) that changes no
+ * owner the kernel allows everybody to call it, and leaves it to the file
+ * system to drop them.  The same request comes before a write, and there WRITE
+ * itself drops them.
  */
 static bool inode_drops_mode(const struct fs_op *op,
 			     const struct inode_item *item)
@@ -231,8 +234,9 @@ static bool inode_drops_mode(const struct fs_op *op,
 	       op->flags & ~(FS_SET_KILL_PRIV | FS_SET_CTIME);
 }
 
-/* Set-gid without group execution goes with whoever is not of the group: of
- * the caller's groups only the first is known here. */
+/* Does the request drop set-gid?  It does without group execution, unless the
+ * caller is in the group; of the caller's groups only the first is known
+ * here. */
 static bool inode_drops_sgid(const struct fs_op *op,
 			     const struct inode_item *item)
 {
@@ -309,7 +313,8 @@ static int inode_setattr_run(struct fs_txn *txn)
 	if (rc)
 		return rc;
 	if (op->flags & FS_SET_SIZE)
-		rest.flags &= FS_SET_MODE;	/* the rest with it */
+		rest.flags &= FS_SET_MODE;	/* is done together with the
+						 * rest */
 	if (rest.flags) {
 		rc = inode_acl_probe(txn, &item, &acl, &slot);
 		if (!rc && op->flags & FS_SET_KILL_PRIV)
@@ -379,8 +384,9 @@ static const struct fs_txn_type inode_last_times_type = {
 	.run = inode_last_times_run,
 };
 
-/* The kernel hands over the times of each file it unlinks.  It keeps them as
- * long as the file lives, and nobody else will ever ask. */
+/* The kernel sends the times of each file that it unlinks.  It keeps them as
+ * long as the file lives, so nobody else can ask for them: they are not
+ * stored. */
 static bool inode_only_last_times(const struct vnode *vnode,
 				  const struct fs_op *op)
 {
@@ -439,7 +445,7 @@ static void inode_atime_seen(struct fs *fs, struct vnode *vnode)
 	vnode->atime_ns = env_now_ns(fs->env);
 }
 
-/* Sets it if it is due; true: the item is to be put. */
+/* Sets the access time if it is due; true: the item has to be put. */
 static bool inode_set_atime(struct fs *fs, uint64_t ino,
 			    struct inode_item *item)
 {
@@ -516,9 +522,9 @@ static const struct fs_txn_type inode_open_type = {
 };
 
 /*
- * For reading, nothing is asked of the inode that the kernel has not seen.  But
- * what it has in its cache it reads without a word, and the access time counts
- * from here.
+ * Opening for reading needs nothing of the inode that the kernel has not
+ * checked.  But reads from the kernel's cache are not seen here, so the access
+ * time counts from the open.
  */
 void inode_op_open(struct fs *fs, struct fs_op *op)
 {
@@ -550,7 +556,7 @@ static int inode_may_change_run(struct fs_txn *txn)
 	flags = le32_get(item.flags);
 	if (flags & INODE_IMMUTABLE)
 		return -EPERM;
-	/* Room may be set aside behind what can only be appended to. */
+	/* An append-only file may get preallocated room behind its end. */
 	if (flags & INODE_APPEND &&
 	    (op->type != FS_FALLOCATE || mode & ~(uint32_t)FALLOC_FL_KEEP_SIZE))
 		return -EPERM;
@@ -644,7 +650,7 @@ void inode_op_setflags(struct fs *fs, struct fs_op *op)
 		fs_txn_start(fs, &inode_setflags_type, op, NULL);
 }
 
-/* ---- Access time, by and by ---- */
+/* ---- Access time, in the background ---- */
 
 static int inode_touch_run(struct fs_txn *txn)
 {

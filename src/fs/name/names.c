@@ -12,14 +12,14 @@
 #include <dirent.h>
 #include <errno.h>
 
-/* Directory groups come round: they only keep neighbours together. */
 
 /* The default ACL of the parent, and what a new inode gets of it. */
 struct inherit {
 	struct acl acl;
-	bool found;		/* the parent has one */
+	bool found;		/* the parent has a default ACL */
 	struct xattr_slot access, dflt;
-	uint8_t value[ACL_MAX_BYTES];	/* the parent's, as stored */
+	uint8_t value[ACL_MAX_BYTES];	/* the parent's default ACL as it is
+					 * stored */
 	size_t bytes;
 };
 
@@ -42,7 +42,8 @@ static int names_return(struct fs_txn *txn, uint64_t ino,
 	return 0;
 }
 
-/* "." and "..", which only an exported file system is asked for. */
+/* Looks up "." and "..", for which only an exported (NFS) file system is
+ * asked. */
 static int names_lookup_dots(struct fs_txn *txn)
 {
 	struct fs_op *op = txn->op;
@@ -188,7 +189,8 @@ static void inherit_apply(struct fs_txn *txn, struct inherit *inherit,
 			    acl_format(&inherit->acl, value));
 }
 
-/* Everything of a new inode but its ACL and the mode that follows from it. */
+/* Fills the item of a new inode, but for its ACL and the mode that follows from
+ * it. */
 void names_fill(struct fs_txn *txn, const struct inode_item *dir,
 		uint32_t mode, struct inode_item *item)
 {
@@ -237,7 +239,8 @@ static uint32_t names_mode(const struct fs_op *op, const struct inode_item *dir)
 	return mode;
 }
 
-/* The items of the new inode are not there; it is drawn if need be. */
+/* Probes that the items of a new inode do not exist; draws its number if it has
+ * none. */
 int names_probe_new(struct fs_txn *txn, const struct inode_item *dir)
 {
 	struct fs_op *op = txn->op;
@@ -492,7 +495,7 @@ int names_probe_drop(struct fs_txn *txn, uint64_t ino,
 
 	if (!names_last(item))
 		return 0;
-	/* A truncation may be under way: its item is replaced. */
+	/* A truncation may be under way: its ORPHAN item is replaced. */
 	rc = tree_get(txn->tree_txn, orphan_key(ino), &found);
 	return rc == -ENOENT ? 0 : rc;
 }

@@ -13,6 +13,7 @@
 #include "fs/name/inode.h"
 #include "fs/op/fs_internal.h"
 
+/* The most links of an inode: a signed 32-bit number for programs. */
 #define NAMES_MAX_LINKS 0x7fffffffu
 
 /* Room in the log for one item: key, lengths and value. */
@@ -31,11 +32,11 @@ struct probe {
 
 /* Takes rc in; true when it was 0. */
 bool probe_ok(struct probe *probe, int rc);
-/* The same where `want` (0 or -ENOENT) is expected; anything else found there
- * is a contradiction, reported. */
+/* The same where `want` (0 or -ENOENT) is expected of a key; any other result
+ * is a contradiction, which is reported. */
 void probe_expect(struct probe *probe, struct fs_txn *txn, struct key key,
 		  int want);
-/* -EAGAIN, an error or 0. */
+/* The result of all probes: -EAGAIN, an error or 0. */
 int probe_result(const struct probe *probe);
 
 /* ---- dir.c: one name in one directory ---- */
@@ -46,7 +47,8 @@ struct dir_slot {
 	size_t bytes;
 	struct key key;		/* key of the NAME item */
 	bool item;		/* that item exists */
-	bool found;		/* and it has the name: */
+	bool found;		/* the item has the name, with the following
+				 * inode and sequence number */
 	uint64_t ino, seq;
 	uint8_t type;		/* DT_* */
 	size_t at;		/* where the record of the name lies in the
@@ -55,7 +57,7 @@ struct dir_slot {
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
 };
 
-/* 0, -ENAMETOOLONG, -ENOENT (empty), -EINVAL (with a slash). */
+/* Checks a name: 0, -ENAMETOOLONG, -ENOENT (empty), -EINVAL (with a slash). */
 int dir_check_name(const char *name);
 bool dir_is_dots(const char *name);
 
@@ -74,7 +76,7 @@ void dir_add(struct fs_txn *txn, struct dir_slot *slot,
 	     struct inode_item *item, uint64_t ino, uint8_t type);
 void dir_remove(struct fs_txn *txn, struct dir_slot *slot,
 		struct inode_item *item);
-/* The name leads to another inode from now on; same sequence. */
+/* Has the name lead to another inode, with the same sequence number. */
 void dir_point(struct fs_txn *txn, struct dir_slot *slot, uint64_t ino,
 	       uint8_t type);
 /*
@@ -101,14 +103,15 @@ void names_op_link(struct fs *fs, struct fs_op *op);
 void names_op_unlink(struct fs *fs, struct fs_op *op);
 void rename_op(struct fs *fs, struct fs_op *op);
 
-/* The items of a new inode, op->attr.ino, which is drawn if it is 0, are not
- * there; what they hold, but for its mode and ACL. */
+/* names_probe_new probes that the items of a new inode, op->attr.ino, which is
+ * drawn if it is 0, do not exist; names_fill sets what they hold, but for mode
+ * and ACL. */
 int names_probe_new(struct fs_txn *txn, const struct inode_item *dir);
 void names_fill(struct fs_txn *txn, const struct inode_item *dir,
 		uint32_t mode, struct inode_item *item);
 
-/* Takes one name off an inode: nlink, ctime, and its orphan item when that was
- * the last.  Probe first. */
+/* Removes one name of an inode: changes nlink, ctime and, if it was the last
+ * one, puts the ORPHAN item.  Probe first. */
 int names_probe_drop(struct fs_txn *txn, uint64_t ino,
 		     const struct inode_item *item);
 void names_drop(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
@@ -120,8 +123,9 @@ struct xattr_slot {
 	const char *name;
 	size_t name_bytes;
 	bool found;
-	uint64_t base;		/* key offset of piece 0: the attribute's, or
-				   a free one (UINT64_MAX: none is) */
+	uint64_t base;		/* offset of the key of piece 0: that of the
+				 * attribute, or a free one (UINT64_MAX: none is
+				 * free) */
 	unsigned pieces;
 	uint32_t value_bytes;
 };
@@ -129,19 +133,19 @@ struct xattr_slot {
 int xattr_find(struct fs_txn *txn, uint64_t ino,
 	       const struct inode_item *item, const char *name,
 	       struct xattr_slot *slot);
-/* Copies the value of a found one. */
+/* Copies the value of an attribute that was found. */
 int xattr_read(struct fs_txn *txn, const struct xattr_slot *slot,
 	       void *value);
-/* Probes all that a write of `bytes` (or a removal) changes. */
+/* Probes all items that writing `bytes` (or removing the attribute) changes. */
 int xattr_probe_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		      size_t bytes);
 int xattr_probe_remove(struct fs_txn *txn, const struct xattr_slot *slot);
-/* The count and flags are changed in `item`, which the caller puts. */
+/* Change the tree, and the count and flags in `item`, which the caller puts. */
 void xattr_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		 struct inode_item *item, const void *value, size_t bytes);
 void xattr_remove(struct fs_txn *txn, const struct xattr_slot *slot,
 		  struct inode_item *item);
-/* Pieces of a value of this size under a name of that length. */
+/* Number of pieces for a value of this size under a name of this length. */
 unsigned xattr_pieces(size_t name_bytes, size_t value_bytes);
 
 void xattr_op_set(struct fs *fs, struct fs_op *op);
@@ -153,7 +157,8 @@ void xattr_op_remove(struct fs *fs, struct fs_op *op);
 
 #define ACL_ACCESS_NAME "system.posix_acl_access"
 #define ACL_DEFAULT_NAME "system.posix_acl_default"
-/* So that one fits a single piece: the parent's is copied at each creation. */
+/* Most entries of an ACL: one fits into a single piece, as a directory's
+ * default ACL is copied at each creation. */
 #define ACL_MAX_ENTRIES 460u
 #define ACL_MAX_BYTES (4u + 8u * ACL_MAX_ENTRIES)
 
@@ -169,15 +174,16 @@ struct acl {
  * -ENOSPC (too many). */
 int acl_parse(const void *value, size_t bytes, struct acl *acl);
 size_t acl_format(const struct acl *acl, void *value);
-/* The permission bits it stands for; true when they say all of it. */
+/* Sets the permission bits that the ACL stands for; true: they say all of
+ * it. */
 bool acl_mode(const struct acl *acl, uint32_t *mode);
-/* chmod: the entries that the permission bits stand for. */
+/* Changes the entries that the permission bits stand for (chmod). */
 void acl_chmod(struct acl *acl, uint32_t mode);
-/* A new inode under a default ACL: cuts both down to what both grant; true
- * when the mode says all of it. */
+/* For a new inode under a default ACL: reduces ACL and mode to the permissions
+ * that both grant; true: the mode says all of it. */
 bool acl_create(struct acl *acl, uint32_t *mode);
 
-/* Reads an inode's: -ENODATA when there is none. */
+/* Reads an ACL of an inode: -ENODATA if it has none. */
 int acl_get(struct fs_txn *txn, uint64_t ino, const struct inode_item *item,
 	    const char *name, struct acl *acl, struct xattr_slot *slot);
 

@@ -1,39 +1,42 @@
 /*
- * rename.c - renaming, with the moves of directories kept free of cycles.
+ * rename.c - renaming.  Moves of directories must not make a cycle.
  *
  *   run: look everything up, decide -> [ a directory gets another parent ]
  *          -> get the right to move (one transaction at a time:
  *          fs->rename_locker) -> walk from the new parent up to the root,
- *          WALK_STEPS a
- *             transaction; meeting the directory itself is -EINVAL
- *          -> run again: as only the mover changes parents, the walk holds
+ *          WALK_STEPS a transaction; if it meets the directory itself: -EINVAL
+ *          -> run again: only the owner of the right changes parents, so the
+ *          result of the walk is still true
  *   apply: names, parents, link counts; a replaced inode loses its name.
  *
  * A whiteout, by which overlayfs hides a name of the layer below, is a new
- * inode that takes the old name in the same transaction.
+ * inode that gets the old name in the same transaction.
  */
 #include "fs/name/names.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+/* Directories that one transaction goes up, and the greatest depth: a deeper
+ * directory is not moved (ELOOP). */
 #define WALK_STEPS 8u
 #define WALK_MAX 1024u
 
 struct ancestor_walk {
-	uint64_t at;		/* directory to be looked at next; 0: there is
+	uint64_t at;		/* directory that is looked at next; 0: there is
 				 * no walk */
-	uint64_t against;	/* must not be met */
+	uint64_t against;	/* directory that the walk must not meet */
 	unsigned depth;
-	unsigned steps;		/* directories looked at in this transaction */
+	unsigned steps;		/* number of directories looked at in this
+				 * transaction */
 };
 
 struct rename {
 	struct ancestor_walk walk;
-	uint64_t walked[2][2];	/* {from, against} of walks that went well */
+	uint64_t walked[2][2];	/* {from, against} of walks that met nothing */
 };
 
-/* All that one run has looked up. */
+/* Everything that one run has looked up. */
 struct rename_lookup {
 	struct dir_slot from, to;
 	struct inode_item dirs[2];	/* the directory of `from`, and that of
@@ -72,7 +75,7 @@ static int rename_walk(struct fs_txn *txn, struct ancestor_walk *walk)
 	return FS_TXN_WAIT;
 }
 
-/* Has this walk been made?  Else it is what comes next. */
+/* Has this walk been made?  If not it is made next. */
 static bool rename_walked(struct rename *rename, unsigned which, uint64_t from,
 			  uint64_t against)
 {
@@ -224,7 +227,8 @@ static void rename_add_link(struct inode_item *dir, uint32_t change)
 	dir->nlink = le32_put(le32_get(dir->nlink) + change);
 }
 
-/* Each directory among what leaves a and goes to b takes its link along. */
+/* If the inode is a directory, the link of its ".." moves from directory a to
+ * b. */
 static void rename_move_links(struct inode_item *a, struct inode_item *b,
 			      const struct inode_item *item)
 {
@@ -256,7 +260,7 @@ static void rename_apply_exchange(struct fs_txn *txn,
 	inode_put(txn, from->ino, &look->to_item);
 }
 
-/* The new name leads to the inode, and the old one to a whiteout. */
+/* Has the new name lead to the inode, and the old one to a whiteout. */
 static void rename_apply_whiteout(struct fs_txn *txn,
 				  struct rename_lookup *look)
 {

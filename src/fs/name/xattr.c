@@ -20,6 +20,8 @@
 #include "base/csum.h"
 #include "base/msg.h"
 
+/* Most pieces of an attribute: a value of 64 KiB (XATTR_SIZE_MAX) in items of
+ * TRAX_MAX_ITEM_BYTES, each less its head, and the name. */
 #define MAX_PIECES 18u
 #define LIST_MAX_BYTES 65536u	/* the limit of listxattr(2) */
 /* Attributes listed in one transaction: each may lie in a leaf of its own. */
@@ -63,7 +65,7 @@ static int xattr_bad(struct fs_txn *txn, uint64_t ino, const char *reason)
 	return -EUCLEAN;
 }
 
-/* Takes piece 0 apart; false: it contradicts itself. */
+/* Decodes piece 0; false: it contradicts itself. */
 static bool head_read(const struct tree_item *item, struct xattr_head *head,
 		      const char **name)
 {
@@ -132,7 +134,7 @@ int xattr_find(struct fs_txn *txn, uint64_t ino,
 	return probe_result(&probe);
 }
 
-/* Probes pieces from `first` on; `want`: they are there, or not. */
+/* Probes pieces from `first` on; `want`: 0 if they exist, -ENOENT if not. */
 static void pieces_probe(struct fs_txn *txn, const struct xattr_slot *slot,
 			 unsigned first, unsigned n, int want,
 			 struct probe *probe)
@@ -241,8 +243,8 @@ void xattr_write(struct fs_txn *txn, const struct xattr_slot *slot,
 	item->flags = le32_put(le32_get(item->flags) | xattr_flag(slot->name));
 }
 
-/* The flag of ACLs stays while the other one may be there: a hint that costs
- * a lookup, no more. */
+/* The flag for ACLs stays set while the inode may have the other ACL: a hint
+ * that costs no more than a lookup. */
 void xattr_remove(struct fs_txn *txn, const struct xattr_slot *slot,
 		  struct inode_item *item)
 {
@@ -264,10 +266,10 @@ void xattr_remove(struct fs_txn *txn, const struct xattr_slot *slot,
 
 #define TRUSTED_PREFIX "trusted."
 
-/* What may be stored: a row a namespace. */
+/* The namespaces whose attributes may be stored. */
 static const struct xattr_space {
 	const char *prefix;
-	bool whole;		/* the name is the prefix, no more */
+	bool whole;		/* the whole name is the prefix */
 } xattr_spaces[] = {
 	{ "user.", false },
 	{ TRUSTED_PREFIX, false },
@@ -359,8 +361,9 @@ void xattr_op_get(struct fs *fs, struct fs_op *op)
 /* ---- List ---- */
 
 /*
- * In several transactions, as the values lie between the names; what is added
- * or removed meanwhile may or may not be in the list.
+ * The list is made by several transactions, as the values lie between the
+ * names; an attribute that is added or removed meanwhile may or may not be in
+ * it.
  */
 struct xattr_list {
 	uint64_t next;
@@ -473,8 +476,8 @@ void xattr_op_list(struct fs *fs, struct fs_op *op)
 
 /* ---- Set and remove ---- */
 
-/* What an ACL becomes: bits of the mode, and an attribute if they don't say
- * all of it.  0, an error, or 1: the attribute is to be removed. */
+/* Sets an ACL: as bits of the mode, and as an attribute if they do not say all
+ * of it. 0, an error, or 1: the attribute is to be removed. */
 static int xattr_set_acl(const struct fs_op *op, struct inode_item *item)
 {
 	bool access = strcmp(op->name2, ACL_ACCESS_NAME) == 0;
@@ -558,8 +561,8 @@ static const struct fs_txn_type xattr_set_type = {
 	.run = xattr_set_run,
 };
 
-/* The pieces, new and old, lie next to each other; a leaf holds four of them
- * if full, one at worst. */
+/* Bounds of a change: the pieces, new and old, are neighbours; a leaf holds
+ * four of them if they are full, and one at worst. */
 static void xattr_start_change(struct fs *fs, struct fs_op *op, unsigned pieces,
 			       unsigned old_pieces)
 {

@@ -1,13 +1,13 @@
 /*
- * gap_readahead.c - wishes, and what has come of them.
+ * gap_readahead.c - wishes, and the data read for them in gaps.
  *
  *   read --> wish: the track's rest --(gap)--> got: buffers of 64 KiB
  *     --> fetch (cache_chunk.c): extents and sums as always, bytes from there
  *
- * A wish is advice for the moment: there are WISHES, and the oldest goes when
- * another comes.  Only whole chunks of 64 KiB are kept.  What comes is
- * believed no more than what the disk gives: the fetch verifies it by what the
- * tree says then.
+ * A wish is advice for the moment: there are WISHES, and a new one replaces the
+ * oldest.  Only whole chunks of 64 KiB are kept.  Their data is trusted no more
+ * than data from the disk: the fetch verifies it by the sums that the tree has
+ * then.
  */
 #include "fs/place/gap_readahead.h"
 
@@ -19,20 +19,23 @@
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 
+/* Wishes at a time, and buffers of 64 KiB (2 MiB) for the data read for them,
+ * both reused by turns.  Round numbers: a wish is served or obsolete after a
+ * few accesses. */
 #define WISHES 8u
 #define BUFFERS 32u
 #define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
-/* Only while this many chunks are free: otherwise other data would leave memory
- * for what may not be wanted. */
+/* Read-ahead in gaps needs this many free chunks: otherwise other data would
+ * leave memory for data that may not be wanted. */
 #define FREE_PIECES 64u
-/* Where so many reads wait the next one is so near that nothing fits into its
+/* With so many reads waiting the next one is so near that nothing fits into its
  * gap. */
 #define MANY_READS 6u
 
 struct readahead_wish {
 	uint64_t first, end;	/* sectors of the disk; end 0: none */
 	uint64_t ino;
-	uint64_t off;		/* offset of the first one in the file */
+	uint64_t off;		/* offset of sector `first` in the file */
 };
 
 struct readahead_buffer {
@@ -59,7 +62,8 @@ static bool there_is_room(const struct files *files)
 	return false;
 }
 
-/* Users want no more of such files than they read now. */
+/* Are files of this directory read in part, and does the block lie in that
+ * part?  Then users want no more of the file than they read now. */
 static bool ends_soon(const struct file *file, uint64_t block)
 {
 	uint64_t bytes = prefix_expected(file);
@@ -68,9 +72,10 @@ static bool ends_soon(const struct file *file, uint64_t block)
 	       block * BLOCK_BYTES < bytes;
 }
 
-/* A reader at random may soon be gone, or go elsewhere, and what is read in
- * gaps costs a little: it is begun when the reads that were made have taken the
- * head as long as reading all of the file in order would, a turn a track. */
+/* Has the file been read at random long enough?  Such a reader may soon end or
+ * go elsewhere, and reading in gaps costs a little: it begins when the reads
+ * made so far have taken the head as long as reading all of the file in order
+ * would, at a turn for each track. */
 static bool has_paid(const struct file *file)
 {
 	uint64_t track = alloc_track_sectors(file->files->fs->alloc,
@@ -97,7 +102,7 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	       !file_is_streamed(file, block) && !ends_soon(file, block);
 }
 
-/* ---- What comes ---- */
+/* ---- Data from gaps ---- */
 
 static void chunk_arrived(struct gap_readahead *p,
 			  const struct readahead_wish *wish, uint64_t addr,
@@ -213,7 +218,7 @@ static void unwant_all(struct gap_readahead *p)
 	}
 }
 
-/* The rest of the extent on the track that a user's read goes to. */
+/* Wishes the rest of the extent on the track that a user's read goes to. */
 static void gap_readahead_wish(const struct read_segment *segment)
 {
 	struct file *file = segment->file;

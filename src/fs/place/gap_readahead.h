@@ -1,10 +1,10 @@
 /*
- * gap_readahead.h - the rest of a track that is being read, as far as it is of
- * the same file, comes into the cache when it passes by anyway (Lumb et al.,
- * OSDI 2000, 2.3): in the gap before the read, or behind it, and never where
- * something would have to leave the cache for it.
+ * gap_readahead.h - reads the rest of a track that is being read, as far as it
+ * belongs to the same file, into the cache in a gap (Lumb et al., OSDI 2000,
+ * 2.3): before the read or behind it, and never where other data would have to
+ * leave the cache for it.
  *
- * Units: sectors; offsets in a file, too.
+ * Units: sectors, also for offsets in a file.
  */
 #ifndef TRAX_PLACE_GAP_READAHEAD_H
 #define TRAX_PLACE_GAP_READAHEAD_H

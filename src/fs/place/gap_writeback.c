@@ -1,18 +1,18 @@
 /*
  * gap_writeback.c - write-back in gaps.
  *
- *   write-back with its place --> offered --(a gap, idle time)--> written
- *                            `--recalled--> pinned (destages), or to the queue
+ *   write-back with its place --> queued --(a gap, idle time)--> written
+ *                             `--recalled--> pinned (destages), or to the queue
  *
- * Data in the log only is what gains most: each block has a destage of its own,
- * and many wait, so that one of them lies by the way of almost any request.
- * They are offered as soon as they are durable, long before the log asks for
- * them.  Of new data the segments that are short wait: a track of a large file
- * needs one seek for a megabyte, and twenty gaps.
+ * Destages of logged data gain most: each block has a destage of its own, and
+ * many wait, so that one of them lies near the way of almost any request.  They
+ * are queued as soon as they are durable, long before the log asks for them.
+ * Of new data short segments are queued: a track of a large file needs one seek
+ * for a megabyte, and twenty gaps.
  *
- * 1. Nothing depends on an offer: whoever would wait for its write-back recalls
- *    it (sync, exclusive operations, short memory or log).
- * 2. A block that is written to is not offered: gap_writeback_touched.
+ * 1. Nothing depends on a queued write-back: code that would wait for it
+ *    recalls it (sync, exclusive operations, short memory or log).
+ * 2. A block that is being written to is not queued: gap_writeback_touched.
  */
 #include "fs/place/gap_writeback.h"
 
@@ -26,18 +26,25 @@
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 
+/* Write-backs queued for gaps, at most: enough that one lies near the way of
+ * almost any request. */
 #define OFFERS_MOST 512u
-#define PART 4u			/* a piece is at most this part of a track: of
-				 * half a turn, which a gap is, it leaves as
+#define PART 4u			/* a segment is at most this part of a track:
+				 * half a turn is the mean gap, which leaves as
 				 * much for the way there and back */
-#define MOST_BLOCKS 32u
+#define MOST_BLOCKS 32u	/* Most blocks of a segment: 128 KiB. */
+/* It is checked ten times a second whether users read. */
 #define LOOK_NS (100 * NS_PER_MS)
-#define READS_A_LOOK 2u		/* reads since the last look from which on users
-				 * count as reading */
+#define READS_A_LOOK 2u		/* reads since the last check from which on
+				 * users count as reading */
+/* A write-back that has waited this long for a gap is recalled. */
 #define WAIT_NS (10 * NS_PER_SECOND)
+/* No write-back waits for gaps while the log is fuller than this: the same fill
+ * at which destages get urgent (DESTAGE_PERCENT). */
 #define LOG_PERCENT 60u
-#define SCAN_BLOCKS 4096u	/* looked at for one round of offers, */
-#define SCAN_FILES 512u		/* and files */
+#define SCAN_BLOCKS 4096u	/* blocks that one round of queuing destages
+				 * looks at */
+#define SCAN_FILES 512u		/* files that it looks at */
 
 /* ---- May it? ---- */
 
@@ -96,7 +103,7 @@ unsigned gap_writeback_most(const struct file *file)
 	return blocks < 1 ? 1 : blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
 }
 
-/* ---- Offers ---- */
+/* ---- The queue for gaps ---- */
 
 static void gap_queue_over(struct writeback *wb)
 {
@@ -117,7 +124,8 @@ static void gap_queue_written(void *arg, struct queue_request *req)
 
 	if (files->gap_queue_closed)
 		return;
-	/* It was recalled after it had begun, and could not be cancelled. */
+	/* The segment was recalled when it had begun and could not be
+	 * cancelled. */
 	if (req->disk.result == -EBUSY) {
 		writeback_submit(segment->wb, segment, QUEUE_WRITE_BACK);
 		return;
@@ -130,7 +138,7 @@ static void gap_queue_written(void *arg, struct queue_request *req)
 static const struct freeblock_ops gap_queue_ops = {.written =
 							   gap_queue_written};
 
-/* A segment that was too long for a gap. */
+/* The write of a segment that was too long for a gap has ended. */
 static void long_written(struct disk_request *req)
 {
 	struct writeback_segment *segment = req->owner;
@@ -159,7 +167,8 @@ static bool task_open(struct files *files)
 			       files, &files->gap_task);
 }
 
-/* A queue that has a task looks for gaps: there is one while it is needed. */
+/* While a task exists the queue looks for gaps, so there is one only while it
+ * is needed. */
 static void task_close(struct files *files)
 {
 	struct freeblock_task *task = files->gap_task;
@@ -234,8 +243,8 @@ static void recall(struct writeback *wb)
 
 enum gap_recalled { DESTAGES, DATA, BOTH };
 
-/* The oldest that is offered, of a file (NULL: of any), of a kind, from before
- * a time; NULL: none. */
+/* The oldest queued write-back of a file (NULL: of any), of a kind, from before
+ * a time; NULL: there is none. */
 static struct writeback *gap_queue_first(const struct files *files,
 				 const struct file *file,
 				 enum gap_recalled which, uint64_t before_ns)
@@ -254,7 +263,8 @@ static struct writeback *gap_queue_first(const struct files *files,
 	return NULL;
 }
 
-/* Looked for anew after each: what ends with one may recall others. */
+/* Recalls write-backs.  Each is looked up anew, as what ends with one may
+ * recall others. */
 static void recall_some(struct files *files, const struct file *file,
 			enum gap_recalled which, uint64_t before_ns)
 {
@@ -293,9 +303,9 @@ void gap_writeback_touched(struct block *block)
 		recall(block->wb);
 }
 
-/* ---- Now and then ---- */
+/* ---- In each turn of the loop ---- */
 
-/* Offers the pinned blocks of the files that have any, in turns. */
+/* Queues destages of the pinned blocks of files, which take turns. */
 static void queue_destages(struct files *files)
 {
 	unsigned left = SCAN_BLOCKS;

@@ -1,25 +1,24 @@
 /*
- * late_place.c - places of small new files are chosen at dispatch (range
- * writes).
+ * late_place.c - chooses places of small new files at dispatch (range writes).
  *
- * What begins anew and nobody waits for (a file of up to 64 KiB; not what goes
- * on behind the file's end) takes, of its track and the next one with room,
- * what comes by first.
+ * The data of a new file of up to 64 KiB, for which nobody waits and which does
+ * not continue the file's end, gets the place on its track, or on the next one
+ * with room, that the head reaches first.
  *
- * What is given a place while it waits for its turn, right behind it, goes with
- * it (a batch): the first alone is with the queue, as a range write, and when
- * it gets its place the others get theirs behind it and are one access with it.
- * What comes when it is on its way, and lies right behind it, stays there, and
- * the head just goes on.
+ * Data that gets a place right behind such data, while that waits for its turn,
+ * goes with it (a batch): only the first write-back is in the queue, as a range
+ * write; when it gets its place the others get theirs behind it and are one
+ * access with it.  Data that gets a place right behind it when it is already on
+ * its way stays there, and the head just goes on.
  *
  * Nothing depends on the place before the write is over: the transaction that
- * maps the data follows it.  A file of which more has been placed behind this
- * since stays where it is, and all of its batch.
+ * maps the data follows it.  If more of a file has been placed behind this data
+ * since, the data and all of its batch stay where they are.
  *
- * Files of a directory lie one behind the other in the order they were made,
- * and are read that way.  A file that lies elsewhere costs whoever reads them
- * in order an eighth of a turn and more (measured), and that is expected to
- * happen LAMBDA times: the other place must win half a turn.
+ * Files of a directory lie one behind the other in the order in which they were
+ * made, and are read in this order.  A file that lies elsewhere costs each such
+ * reader an eighth of a turn and more (measured), and LAMBDA such readers are
+ * expected: the other place must win half a turn.
  */
 #include "fs/place/late_place.h"
 
@@ -37,7 +36,7 @@
 /* Data is placed late in files of up to this many blocks. */
 #define SMALL_BLOCKS 16u
 
-/* What is free in a window. */
+/* Free sectors in a window. */
 struct room {
 	struct range_set set;
 	const struct alloc *alloc;
@@ -76,7 +75,8 @@ static bool is_waited_for(const struct writeback *wb)
 	return wb->segment[0].req.class == QUEUE_COMMIT;
 }
 
-/* Has nobody been given a place by where this batch is? */
+/* May the batch go elsewhere?  It may not if other data was placed behind
+ * it. */
 static bool batch_may_leave(const struct writeback *first)
 {
 	const struct writeback *wb;
@@ -106,9 +106,9 @@ static void batch_move(struct writeback *first, uint64_t sector)
 	}
 }
 
-/* ---- The queue asks ---- */
+/* ---- Calls of the queue ---- */
 
-/* What the queue expects of a request with a fixed place. */
+/* The cost that the queue expects of a request with a fixed place. */
 static uint64_t cost_at(const struct head_state *head_state, uint64_t sector,
 			uint32_t sectors)
 {
@@ -202,7 +202,7 @@ static void batch_begin(struct writeback *wb)
 	writeback_submit(wb, &wb->segment[0], wb->segment[0].req.class);
 }
 
-/* What it has become may be too long to go anywhere. */
+/* The batch may become too long to go anywhere. */
 static void batch_join(struct writeback *first, struct writeback *wb)
 {
 	const struct fs *fs = wb->files->fs;

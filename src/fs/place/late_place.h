@@ -1,10 +1,10 @@
 /*
- * late_place.h - where new data goes is decided when it is written.
+ * late_place.h - chooses the place of new data when it is written.
  *
- * A write-back has a place from alloc_take on, and its sectors are taken.  It
- * may be given another one at dispatch, by where the head is: one that serves
- * as well (alloc_window), or nearly so.  What it costs to read it there later
- * counts as positioning does, see late_place.c.
+ * A write-back has a place from alloc_take on, and its sectors are taken.  At
+ * dispatch it may get another one, by the position of the head: one that serves
+ * as well (alloc_window), or nearly so.  What later reads lose there counts as
+ * positioning time does, see late_place.c.
  */
 #ifndef TRAX_PLACE_LATE_PLACE_H
 #define TRAX_PLACE_LATE_PLACE_H
@@ -13,10 +13,10 @@
 #include "fs/data/writeback.h"
 
 /*
- * New data (WB_DIRECT), after writeback_prepare_requests and instead of
- * writeback_submit of the segments: the queue chooses the place, or they go
- * with what it chooses one for.  false: they stay where they are, and are the
- * caller's to submit.
+ * Called for new data (WB_DIRECT) after writeback_prepare_requests, instead of
+ * writeback_submit of the segments: the queue chooses the place, or the data
+ * goes with other data for which it chooses one. false: the segments keep their
+ * places, and the caller submits them.
  */
 bool late_place_choose(struct writeback *wb);
 

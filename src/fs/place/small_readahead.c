@@ -1,22 +1,21 @@
 /*
- * small_readahead.c - reading ahead from one small file to the next on the
- * disk.
+ * small_readahead.c - reading ahead from one small file to the next on the disk
  *
  *   miss near the last one --> [txn: OWNER items behind it] --> a file each
  *     --> loaded --> read ahead (cache_chunk.c); neighbours merge in the queue
  *
- * Small files of a directory lie next to each other in the order they were
- * made, and are mostly read in that order or in one near it.  What follows on
- * the disk is known by its owners.  A small file that has to be read near
- * where the last one was (small_ra_reach) makes a stream; each time it goes on,
- * twice as much is read ahead, up to a track.  Of a directory whose files are
- * read in part that much is read of each, over more tracks; where they are read
- * whole, it is two tracks or 1 MiB (prefix.h).  The file in the middle of what
- * was read ahead carries a mark (file->onward): when somebody comes to it, the
- * next stretch is read.
+ * Small files of a directory lie next to each other in the order in which they
+ * were made, and are mostly read in this order or one like it.  The owners of
+ * the following sectors are known (OWNER items).  A small file that has to be
+ * read near the last one (small_ra_reach) makes a stream; each time the stream
+ * goes on, twice as much is read ahead, up to a track.  If the files of a
+ * directory are read in part, this part of each is read, over more tracks; if
+ * they are read whole, two tracks or 1 MiB (prefix.h).  The file in the middle
+ * of what was read ahead carries a mark (file->readahead_next): when a user
+ * comes to it, the next stretch is read.
  *
- * It is advice only: owners are believed no further than to say which file to
- * look at; that file's own extents and sums decide what is read.
+ * The owners are advice only: they say which file to look at; the file's own
+ * extents and sums decide what is read.
  */
 #include "fs/place/small_readahead.h"
 
@@ -27,24 +26,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FIRST_SECTORS (128u << 1)	/* 128 KiB */
+#define FIRST_SECTORS (128u << 1)	/* Sectors read ahead when a stream
+					 * begins: 128 KiB. */
 #define SMALL_RA_FILES 512u			/* files of one stretch, at
 						 * most */
-#define LEAVES 6u			/* leaves of owners that are fetched
-					 * together */
+#define LEAVES 6u			/* leaves with OWNER items that are
+					 * fetched together */
 /* Files up to this size are read whole: 1 MiB. */
 #define WHOLE_SECTORS (1u << 11)
-/* Tracks over which parts of files are read ahead, and files of which parts are
- * read: if there were more at once, the queue would take the nearest first and
- * come back for the others. */
+/* Tracks over which parts of files are read ahead, and files whose parts are
+ * read at a time: of more, the queue would take the nearest first and come back
+ * for the others. */
 #define PART_TRACKS 16u
 #define PART_FILES 2u
 
-/* So much more wasted than used, of so many wasted, is in vain; then this much
- * is read ahead. */
+/* Read-ahead is in vain when VAIN_LEAST beginnings of files were wasted, and
+ * VAIN_TIMES as many as were used; then only VAIN_SECTORS (8 KiB) are read
+ * ahead. */
 #define VAIN_TIMES 3u
 #define VAIN_LEAST 24u
-#define VAIN_SECTORS (8u << 1)	/* 8 KiB */
+#define VAIN_SECTORS (8u << 1)
 
 struct small_ra_file {
 	uint64_t ino, addr;
@@ -55,7 +56,8 @@ struct small_ra_look {
 	struct small_ra *small_ra;
 	struct files *files;
 	uint64_t from, to;		/* sectors */
-	uint64_t window, brought;	/* sectors: wanted, found */
+	uint64_t window, brought;	/* sectors wanted, and sectors of files
+					 * found */
 	unsigned n, max;
 	struct small_ra_file file[];
 };
@@ -69,7 +71,7 @@ struct small_ra_ahead {
 
 /* ---- One file ---- */
 
-/* How many blocks users want of a stretch that ends at `end`. */
+/* Blocks that users want of a stretch that ends at `end`. */
 static uint64_t prefix_blocks(const struct file *file, uint64_t end)
 {
 	uint64_t bytes = file->loaded ? prefix_expected(file) : PREFIX_UNKNOWN;
@@ -87,7 +89,7 @@ static void ahead_step(struct shared_lock *lock)
 	uint64_t end;
 	int rc = -EBUSY;
 
-	/* A transaction that has the file for itself may be deleting it. */
+	/* An exclusive operation may be deleting the file. */
 	if (list_empty(&file->excl_locks) && !file->vnode->unlinked)
 		rc = file_lock_shared(file, lock);
 	if (rc == FS_TXN_WAIT)
@@ -125,7 +127,7 @@ static void ahead_start(struct files *files, const struct small_ra_file *near,
 
 /* ---- Looking up the owners of sectors ---- */
 
-/* How many of n sectors of a file are wanted. */
+/* Sectors that are wanted of a file with n sectors. */
 static uint64_t look_wants(const struct small_ra_look *look, uint64_t n)
 {
 	uint64_t most = (look->small_ra->prefix + SECTOR_BYTES - 1) /
@@ -220,8 +222,8 @@ static uint64_t small_ra_track(const struct files *files, uint64_t sector)
 	return alloc_track_sectors(files->fs->alloc, sector);
 }
 
-/* So near the next file of a stream begins: behind the longest file, on the
- * next track at most. */
+/* Distance within which the next file of a stream begins: behind the longest
+ * file, on the next track at most. */
 static uint64_t small_ra_reach(const struct files *files, uint64_t sector)
 {
 	uint64_t track = small_ra_track(files, sector);
@@ -245,8 +247,8 @@ static struct small_ra *small_ra_find(struct files *files, uint64_t sector)
 	return oldest;
 }
 
-/* How much of the disk is looked at, and how much of that is brought at most,
- * in sectors. */
+/* Sectors of the disk whose owners are looked up; *most: how many of them are
+ * read at most. */
 static uint64_t small_ra_span(const struct small_ra *small_ra, uint64_t track,
 			      uint64_t *most)
 {
@@ -261,15 +263,15 @@ static uint64_t small_ra_span(const struct small_ra *small_ra, uint64_t track,
 	return *most;
 }
 
-/* Most of what was read ahead of late left memory before anybody came to it:
- * then a file or two are, to see whether that has changed. */
+/* Has most of what was read ahead of late left memory before anybody read it?
+ * Then only a file or two are read ahead, to see whether that has changed. */
 static bool is_in_vain(const struct files *files)
 {
 	return files->ahead_wasted >= VAIN_LEAST &&
 	       files->ahead_wasted >= VAIN_TIMES * files->ahead_used;
 }
 
-/* Reads ahead from `from` on, twice as much as the last time. */
+/* Reads ahead from `from` on, twice as much as last time. */
 static void small_ra_go(struct file *file, struct small_ra *small_ra,
 			uint64_t from)
 {

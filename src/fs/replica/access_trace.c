@@ -1,11 +1,11 @@
 /*
  * access_trace.c - see access_trace.h.
  *
- * Watermarks are judged for each allocation group by itself, by the part of it
- * that has neither data nor replicas. Below the low one the group is closed to
- * new replicas, and those of least worth are dropped until it is open again or
- * the rest is worth keeping. Below the critical one whole runs of regions are
- * dropped. At the high one the group opens again.
+ * Watermarks are compared for each allocation group by itself, with the part of
+ * it that has neither data nor replicas.  Below the low one the group is closed
+ * to new replicas, and those of least worth are dropped until it is open again
+ * or the rest is worth keeping.  Below the critical one whole runs of regions
+ * are dropped.  At the high one the group opens again.
  */
 #include "fs/replica/access_trace.h"
 
@@ -32,21 +32,24 @@
 #define QUIET_NS (100 * NS_PER_MS)
 #define QUIET_MOST_NS (2 * NS_PER_SECOND)
 #define QUIET_GAPS 10u
-#define GAP_WEIGHT 8u		/* that pause is a mean over about so many */
+#define GAP_WEIGHT 8u		/* about how many pauses the recent pause is a
+				 * mean of */
 /* A read after a longer pause than this begins a new sequence. */
 #define PAUSE_NS (2 * NS_PER_SECOND)
-/* Watermarks are looked at this often, and this many groups in one turn. */
+/* Groups are compared with the watermarks once a second, at most this many in
+ * one turn. */
 #define MARK_NS NS_PER_SECOND
 #define MARK_GROUPS 2048u
-/* Longest time that replicas are still made for before an unmount. */
+/* Longest time that making replicas may delay an unmount. */
 #define LEAVE_NS (5 * NS_PER_SECOND)
-/* Fewer new reads than this are not judged. */
+/* New reads wait until there are this many before they are judged. */
 #define LEAST_READS 4u
-#define STREAMS 8u		/* readers that the account tells apart */
-#define BUSY_READS 2048u	/* reads after which they are judged, at most */
+#define STREAMS 8u		/* readers that an account tells apart */
+#define BUSY_READS 2048u	/* reads after which they are judged even if
+				 * users are not quiet */
 #define CHOICES HEAT_READS
 #define CHOOSE_NS 30000u	/* charged for a step of judging reads, and for
-				 * what it begins and ends with */
+				 * its begin and its end, in nanoseconds */
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
 				 * transaction */
 #define LOAD_ROOM 3u
@@ -79,11 +82,12 @@ struct access_trace {
 	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
 	struct replica_chooser *chooser; /* NULL, or it judges those before */
-	uint64_t choose_end;	/* this number, in steps */
+	uint64_t choose_end;	/* reads up to this number are being judged */
 	uint64_t saved;		/* reads before this number are in the tree */
 	uint64_t op_ns, gap_ns, read_ns;
-	uint64_t mark_ns;	/* when the groups are looked at again, */
-	uint32_t mark_group;	/* from this one on */
+	uint64_t mark_ns;	/* time at which the groups are compared with
+				 * the watermarks again */
+	uint32_t mark_group;	/* number of the group that comes next */
 	bool *closed;		/* by group: closed to new replicas */
 	bool ready;		/* the stored trace was loaded */
 	bool leaving;		/* no operation of a user will follow */
@@ -105,7 +109,7 @@ void access_trace_free(struct fs *fs)
 	fs->access_trace = NULL;
 }
 
-/* ---- Surviving ---- */
+/* ---- Storing the trace ---- */
 
 static int load_run(struct fs_txn *txn)
 {
@@ -235,7 +239,7 @@ int access_trace_save(struct fs *fs)
 	return access_trace_wait(fs, &save_type);
 }
 
-/* ---- Watching ---- */
+/* ---- When users are quiet ---- */
 
 void access_trace_op(struct fs *fs)
 {
@@ -259,7 +263,8 @@ static uint64_t quiet_from(const struct fs *fs)
 		quiet = QUIET_NS;
 	quiet = (trace->op_ns > fs->answer_ns ? trace->op_ns : fs->answer_ns) +
 		(quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
-	/* A stream is in nobody's way while it rests, and it comes back. */
+	/* While a stream is being read, users are not quiet even between its
+	 * reads, as it will go on. */
 	return quiet > pace_streams_until_ns(fs->files) ?
 		       quiet : pace_streams_until_ns(fs->files);
 }
@@ -525,8 +530,8 @@ static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
 		return USUAL_PERIOD_NS / 2 + (uint64_t)(USUAL_SEEK_NS *
 							sqrt(far));
 	}
-	/* The hot region may be the last one, and the trace comes from the
-	 * disk: bounds. */
+	/* Bounds the sector: the hot region may be the last one, and the trace
+	 * comes from the disk. */
 	sectors = geom_sectors(prices->head_state.geom);
 	geom_track_of(prices->head_state.geom,
 		      from < sectors ? from : sectors - 1, &a);
@@ -548,9 +553,9 @@ static uint64_t price_transfer(void *arg, uint64_t sectors)
 }
 
 /*
- * Neighbours of chosen blocks, as far as they were read ahead together, are
- * copied behind them, so that the head need not go back for them: at most twice
- * as many as were chosen.
+ * Adds neighbours of chosen blocks that were read ahead together with them:
+ * their replicas lie behind, so that the head need not go back for them.  At
+ * most twice as many as were chosen.
  */
 static size_t access_trace_left(struct fs *fs, struct replica_want *want,
 				size_t most, uint64_t blocks)
@@ -563,7 +568,7 @@ static size_t access_trace_left(struct fs *fs, struct replica_want *want,
 	return i;
 }
 
-/* Has replicas made of what was chosen. */
+/* Starts making replicas of the chosen blocks. */
 static void access_trace_make(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -587,8 +592,8 @@ static void access_trace_make(struct fs *fs)
 	free(want);
 }
 
-/* Judges the reads since the last time, as many as there is time for in this
- * turn, and in the end has replicas made. */
+/* Judges the reads since the last time, as many as this turn has time for; at
+ * the end replicas are made. */
 static void access_trace_choose(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -711,8 +716,8 @@ static void mark_group(struct fs *fs, uint32_t group)
 		replica_reclaim_in(fs, first, end, least->sectors);
 }
 
-/* Only groups that hold replicas have anything to drop.  Looks at some groups;
- * whether they were the last. */
+/* Compares some groups with the watermarks, those that hold replicas; true:
+ * they were the last. */
 static bool access_trace_marks(struct fs *fs)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -740,12 +745,14 @@ static bool access_trace_marks(struct fs *fs)
 
 /* ---- The loop ---- */
 
-/* The answer of an operation that is under way calls this again. */
+/* The next time to run.  The answer of an operation under way calls this
+ * again. */
 static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 {
 	uint64_t quiet_ns = quiet_from(fs);
 
-	/* It is quiet, but a day has had its copies. */
+	/* Users are quiet, but the limit of replicas for this day is
+	 * reached. */
 	if (!list_empty(&fs->ops) || quiet_ns <= env_now_ns(fs->env))
 		return ns;
 	return quiet_ns < ns ? quiet_ns : ns;

@@ -67,7 +67,8 @@ bool access_trace_leaving(const struct fs *fs);
 uint64_t access_trace_hot(const struct fs *fs);
 const struct heat *access_trace_heat(const struct fs *fs);
 
-/* Groups with too little room, by number, for alloc_copies. */
+/* Array over all groups: those with too little room for replicas, for
+ * alloc_copies. */
 const bool *access_trace_closed(const struct fs *fs);
 
 /* Does what is due; returns when it wants to be called again. */

@@ -11,8 +11,8 @@
 #include "fs/table/replica.h"
 
 #define DAY_NS (86400 * NS_PER_SECOND)
-/* Of a disk one part in so many is copied in a day at most, or DAY_LEAST bytes:
- * some minutes of its time. */
+/* Replicas made in a day by themselves: at most a 1024th of the disk, or
+ * DAY_LEAST bytes (1 GiB) if that is more: some minutes of the disk's time. */
 #define DAY_PART 1024u
 #define DAY_LEAST (1ull << 30)
 

@@ -1,5 +1,5 @@
 /*
- * copy_limit.h - when no copies are made by themselves, and why.
+ * copy_limit.h - says when no replicas are made by themselves, and why.
  */
 #ifndef TRAX_REPLICA_COPY_LIMIT_H
 #define TRAX_REPLICA_COPY_LIMIT_H
@@ -8,11 +8,12 @@
 
 struct fs;
 
-/* Are streams being read (pace.h), or has a day had its copies? */
+/* Must making replicas wait, because streams are being read (pace.h) or the
+ * limit of the day is reached? */
 bool copies_wait(struct fs *fs);
 
-/* Why no copies are being made now, for users; NULL: they are, or soon will
- * be. */
+/* Why no replicas are being made now, as a text for users; NULL: they are, or
+ * soon will be. */
 const char *copies_why_not(struct fs *fs);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * node_replicas.c - see node_replicas.h.
  *
- *   learn --(quiet, waited enough)--> checkpoint --> copy what is clean --+
- *     ^                                                                   |
- *     +----- those that this replaces, or used least, are dropped <-------+
+ *   learn --(quiet, waited enough)--> checkpoint --> copy clean nodes --+
+ *     ^                                                                 |
+ *     +--- the regions that this replaces, or used least, are dropped <-+
  *
  * Ranges of keys are learned, not places: writing moves a node and splits it,
- * and copying files' blocks (their REPLICA items) writes just the nodes that
- * matter. That is why a checkpoint comes first. Before the file system is
+ * and making replicas of files (their REPLICA items) writes just the nodes that
+ * matter.  That is why a checkpoint comes first.  Before the file system is
  * closed, nodes that have been written since are copied anew, with all others
- * that were wanted, so that the next time one sweep gives them all.
+ * that were wanted, so that the next mount reads them all in one sweep.
  */
 #include "fs/replica/node_replicas.h"
 
@@ -23,25 +23,34 @@
 #include "fs/table/replica.h"
 #include "fs/replica/access_trace.h"
 
+/* Ranges of keys that are remembered; the oldest is replaced.  With 16 KiB each
+ * their nodes take 16 MiB. */
 #define USES 1024u
+/* Regions of nodes that may be in memory at a time. */
 #define MAX_LOADS 64u
-#define SHARE 8u		/* part of the replicas' memory for nodes */
-#define MAX_TRACKS 16u		/* most tracks of nodes: reading more would take
+#define SHARE 8u		/* part of the memory for replicas that loaded
+				 * nodes may take */
+#define MAX_TRACKS 16u		/* most tracks of nodes; reading more would take
 				 * long */
+/* Waits for nodes, and their time together, after which replicas of nodes are
+ * made: for less they do not pay. */
 #define LEAST_WAITS 6u
 #define LEAST_NS (40 * NS_PER_MS)
 #define LEAVE_NS (20 * NS_PER_MS) /* least waiting time that makes replicas
 				   * worthwhile before closing */
+/* Passes over the learned nodes before closing: each writes nodes that the next
+ * one has to copy. */
 #define LEAVE_TRIES 3u
-#define USUAL_NS (20 * NS_PER_MS) /* time there and back, where no wait was
-				   * measured */
+/* assumed time of a wait where none was measured: a seek there and back */
+#define USUAL_NS (20 * NS_PER_MS)
 #define ALONE_NS (200 * NS_PER_MS) /* least waiting time where no files are
 				    * copied */
 
 struct node_use {
 	struct key low, high;
 	unsigned level;
-	traxaddr addr;		/* address at which it was read or copied */
+	traxaddr addr;		/* address at which it was last read or
+				 * copied */
 	bool waited;
 };
 
@@ -65,7 +74,8 @@ struct node_replicas {
 	uint64_t old[MAX_LOADS];	/* regions that will be replaced */
 	unsigned old_n;
 	uint64_t begun_seconds;	/* time of the mount */
-	bool asked;		/* the regions that existed have been read */
+	bool asked;		/* loading of the regions that existed has
+				 * begun */
 	bool working;		/* copies are being made */
 	unsigned left;		/* passes that are left before closing */
 	size_t made;		/* replicas made so far */
@@ -109,7 +119,8 @@ static bool of_nodes(const struct replica_region *region)
 	return !region->copies;
 }
 
-/* The region of nodes that was used least; *bytes: size of all of them. */
+/* Finds the region of nodes that was used least; *bytes: size of all of them
+ * together. */
 static const struct replica_region *node_replicas_least(struct fs *fs,
 							uint64_t *bytes)
 {
@@ -225,7 +236,8 @@ static enum tree_copy node_replicas_copy(void *arg, traxaddr addr, void *node)
 		replica_used(fs, nodes->load[i].sector, TRAX_NODE_BYTES);
 		return TREE_COPY_HERE;
 	}
-	/* The head is near: it would not leave and come back. */
+	/* While regions are being loaded the reader waits: the head is there,
+	 * and would have to leave and come back. */
 	return loading ? TREE_COPY_LATER : TREE_COPY_NONE;
 }
 

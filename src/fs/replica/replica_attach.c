@@ -11,9 +11,14 @@
 #include "fs/table/replica.h"
 #include "fs/replica/node_replicas.h"
 
+/* Bounds of one transaction: leaves met and changed, and bytes of log.  It
+ * attaches up to ATTACH_ENTRIES entries, as long as it has changed fewer than
+ * ATTACH_CHANGES - 6 leaves. */
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
 #define ATTACH_LOG_BYTES 16384u
+/* Most replicas that one entry may replace: four of each block of a chunk, and
+ * two more. */
 #define ATTACH_OLD 66u
 
 /* ---- Attach ---- */
@@ -94,7 +99,8 @@ static int attach_old(struct fs_txn *txn, const struct replica_entry *entry,
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* 0, -EAGAIN, or an error that ends all of it. */
+/* Probes all that attaching an entry changes: 0, -EAGAIN, or an error that ends
+ * the transaction. */
 static int attach_probe(struct fs_txn *txn, const struct replica_maker *maker,
 			const struct replica_entry *entry,
 			struct attach *attach)
@@ -353,11 +359,12 @@ void replica_region_end(struct fs_txn *txn, int rc, uint64_t seq)
 		maker->taken = false;
 		if (regions_add(maker->replicas->regions, &region))
 			maker->stop = true;
-		/* Reading replicas will need the list of their owners. */
+		/* Reading replicas will need their COPIES items. */
 		if (!maker->nodes)
 			node_replicas_learn(replica_maker_fs(maker),
 				    key_make(0, ITEM_COPIES, region.sector));
-		/* A node says what it is; nothing points to its copy. */
+		/* Replicas of nodes have no items: a node says itself what it
+		 * is. */
 		maker->attached = maker->nodes ? maker->fit : 0;
 		if (maker->nodes)
 			maker->copies += maker->fit;

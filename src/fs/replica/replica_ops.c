@@ -1,8 +1,7 @@
 /*
- * replica_ops.c - replicas on request, and what can be seen of them:
- * FS_COPIES..., FS_HEAT. Texts are JSON, in op->buffer, which the caller frees;
- * where they may be long, op->offset2 says where to begin, and they end after
- * TEXT_BYTES.
+ * replica_ops.c - replicas on request, and facts about them: FS_COPIES...,
+ * FS_HEAT.  Texts are JSON, in op->buffer, which the caller frees; where they
+ * may be long, op->offset2 says where to begin, and they end after TEXT_BYTES.
  */
 #include "fs/replica/replica_ops.h"
 
@@ -19,10 +18,14 @@
 #include "fs/replica/replica_readahead.h"
 #include "fs/replica/access_trace.h"
 
+/* Bytes after which a text ends, so that it fits into an extended attribute of
+ * 64 KiB. */
 #define TEXT_BYTES 50000u
 #define ENTRY_BYTES 200u	/* most bytes of text for one replica */
 #define LIST_ROOM 3u
+/* A block behind the end of any file: 2^50 blocks are 2^62 bytes. */
 #define FOREVER_BLOCKS (1ull << 50)
+/* Most files of one FS_COPIES_MAKE: their list takes 2 MiB. */
 #define MOST_FILES 65536u
 
 static void set(json_t *object, const char *key, uint64_t value)
@@ -134,7 +137,7 @@ void copies_op_drop(struct fs *fs, struct fs_op *op)
 
 struct replica_listing {
 	json_t *array;
-	uint64_t next;		/* the next key */
+	uint64_t next;		/* offset of the next key */
 	size_t bytes;
 	bool over;
 };

@@ -13,30 +13,33 @@
 #include "fs/table/replica.h"
 #include "sched/head/head.h"
 
-#define RUNS 128u
+#define RUNS 128u	/* Runs that are remembered. */
 #define REPLICA_RUN_SECTORS                                                    \
 	128u /* sectors of the first run of a stream, at least; fewer where
 	      * tracks are small */
+/* Each run of a stream is this many times as long as the one before. */
 #define REPLICA_RUN_GROWTH 4u
-/* Distance over which the head just goes on, where nothing is known of it. */
+/* Distance in sectors (1 MiB) over which the head just goes on, where the
+ * mechanics are not known. */
 #define NEAR_SECTORS 2048u
-/* Where what is usually wanted at a time takes less than one part in so many of
- * the way to it to be read, it pays to read on even for a few. */
+/* If reading what is usually wanted at a time takes less than this part of the
+ * way to it, reading on pays even if few reads need it. */
 #define WIDE_TIMES 8u
-/* Usual values of a drive of which nothing is known. */
+/* Assumed at first: sectors wanted at a time, the weight of each measured one,
+ * and the time to move to a replica. */
 #define USUAL_SECTORS 24u
 #define USUAL_WEIGHT 8
 #define USUAL_WAY_NS (6 * NS_PER_MS)
-#define MAX_SECTORS 8192u
+#define MAX_SECTORS 8192u	/* Most sectors of a run: 4 MiB. */
 /* Replicas within this many cylinders count as near. */
 #define NEAR_CYLINDERS 16u
-/* Reads in a thousand that are expected to find their data in a run that was
- * read for another one, at first; and the weight of each further read. */
+/* Reads in a thousand that are assumed at first to find their data in a run
+ * that was read for another one; and the weight of each further read. */
 #define SHARE_FIRST 875
 #define SHARE_WEIGHT 16
 /* When fewer reads in a thousand do, reads come at random among the replicas:
- * then a run is read for one in LONE_TRIES of them, to see whether that has
- * changed. */
+ * then a run is read only for one in LONE_TRIES of them, to see whether that
+ * has changed. */
 #define SHARE_LEAST 125
 #define LONE_TRIES 16u
 /* This many reads, each beginning where the one before ended, make a stream. */
@@ -51,8 +54,8 @@
 #define LEAST_RUNS 6u		/* runs that must fit into memory at a time */
 #define REPLICA_RUN_TRACKS 2u		/* tracks of a run; longer ones make the
 					 * reader wait */
-#define FIRST_PART 4u		/* part of it that begins a stream, whose reader
-				 * waits for it */
+#define FIRST_PART 4u		/* part of a run's room that begins a stream, as
+				 * the reader waits for all of the first run */
 /* Regions at most this far apart are read in one run. */
 #define GAP_SECTORS 64u
 #define META_ROOM 3u
@@ -62,8 +65,7 @@
 struct replica_run {
 	struct fs *fs;
 	uint64_t sector;
-	uint32_t sectors;	/* sectors of the run; 0: this entry is
-				 * unused */
+	uint32_t sectors;	/* sectors of the run; 0: the entry is free */
 	uint32_t room;		/* sectors that `data` has room for */
 	bool loading, followed;
 	bool stale;		/* its data must not be used */
@@ -144,8 +146,7 @@ int replica_ra_new(struct fs *fs)
 	if (runs->least > REPLICA_RUN_SECTORS)
 		runs->least = REPLICA_RUN_SECTORS;
 	runs->room -= runs->room % BLOCK_SECTORS;
-	/* When all replicas fit into memory, long runs bring them there
-	 * soon. */
+	/* If all replicas fit into memory, long runs bring them there soon. */
 	runs->first = regions_sectors(fs->replicas->regions) <= most ?
 		runs->room / FIRST_PART : runs->least;
 	if (runs->first < runs->least)
@@ -278,7 +279,7 @@ static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
 
 /* ---- Loading ---- */
 
-/* The data of a want is in memory, or it waits for its other part. */
+/* Ends a want whose data is in memory, unless it waits for its other part. */
 static void want_end(struct replica_run_want *want)
 {
 	struct replica_run *head = want->head, *tail = want->tail;
@@ -345,8 +346,8 @@ static uint64_t replica_ra_busy(const struct replica_ra *runs)
 	return sectors;
 }
 
-/* A run with room for `sectors`, in place of the runs that have not been used
- * for longest; NULL: all are in use. */
+/* Makes a run with room for `sectors`, in place of the runs that have not been
+ * used for longest; NULL: all are in use. */
 static struct replica_run *replica_run_new(struct replica_ra *runs,
 					   uint32_t sectors)
 {
@@ -379,7 +380,8 @@ static struct replica_run *replica_run_new(struct replica_ra *runs,
 	return oldest;
 }
 
-/* How far replicas go on from a sector, as if in one run. */
+/* End of the replicas that lie from a sector on with no more than GAP_SECTORS
+ * between them, at most `end`. */
 static uint64_t replica_run_end(struct replica_regions *regions,
 				uint64_t sector, uint64_t end)
 {
@@ -397,7 +399,8 @@ static uint64_t replica_run_end(struct replica_regions *regions,
 	return at < end ? at : end;
 }
 
-/* End of the range from a sector on of which nothing is in memory. */
+/* End of the range that begins at a sector and of which nothing is in
+ * memory. */
 static uint64_t replica_run_gap(const struct replica_ra *runs, uint64_t sector,
 				uint64_t end)
 {
@@ -465,8 +468,8 @@ static bool replica_run_has(const struct replica_run *run, uint64_t sector,
 	       sector + sectors <= run->sector + run->sectors;
 }
 
-/* Where a stream goes on that has come to the end of a row of replicas; 0:
- * nowhere. */
+/* Sector at which a stream goes on that has come to the end of a row of
+ * replicas; 0: nowhere. */
 static uint64_t replica_run_next(struct fs *fs, uint64_t end)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -480,15 +483,16 @@ static uint64_t replica_run_next(struct fs *fs, uint64_t end)
 	return region->sector - end < NEXT_SECTORS ? region->sector : 0;
 }
 
-/* Is this a stream that the drive serves better? It reads ahead by itself while
- * the reader is busy, and is asked for as much as it has by then. */
+/* Does the drive serve this stream better?  It reads ahead by itself while the
+ * reader is busy, and is asked for as much as it has by then. */
 static bool is_stream(const struct replica_ra *runs)
 {
 	return runs->portion && runs->row >= STREAM_READS;
 }
 
-/* Do reads follow each other, or does one that finds its data in a run gain so
- * much that it does not matter if most do not? */
+/* Is it worth reading on?  It is if reads follow each other, or if a read that
+ * finds its data in a run gains so much that it does not matter if most do
+ * not. */
 static bool goes_on(const struct replica_ra *runs)
 {
 	return runs->row >= ROW_READS ||
@@ -496,7 +500,7 @@ static bool goes_on(const struct replica_ra *runs)
 		       runs->way_ns;
 }
 
-/* Number of sectors that are read behind a run. */
+/* Sectors that are read behind a run. */
 static uint32_t replica_run_growth(const struct replica_ra *runs,
 				   const struct replica_run *run)
 {
@@ -505,8 +509,7 @@ static uint32_t replica_run_growth(const struct replica_ra *runs,
 	return goes_on(runs) ? run->sectors * REPLICA_RUN_GROWTH : runs->first;
 }
 
-/* The reader is in the second half of a run: the next one will be wanted
- * soon. */
+/* The reader has come to the second half of a run: the next one is read. */
 static void replica_run_follow(struct fs *fs, struct replica_run *run,
 			       uint64_t sector)
 {
@@ -529,7 +532,7 @@ static void replica_run_follow(struct fs *fs, struct replica_run *run,
 				 QUEUE_READ_AHEAD);
 }
 
-/* Does a read go on where the last one ended? */
+/* Counts reads in a row, each of which goes on where the last one ended. */
 static void replica_run_order(struct fs *fs,
 			      const struct replica_run_want *want)
 {
@@ -593,8 +596,8 @@ static bool replica_run_give_two(struct fs *fs, struct replica_run *run,
 	return true;
 }
 
-/* Begin of a run where no stream goes on: runs lie side by side, so that data
- * is not read twice for single reads. */
+/* First sector of a run for a read that continues no stream: runs lie side by
+ * side, so that data is not read twice for single reads. */
 static uint64_t replica_run_start(struct fs *fs, uint64_t sector)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -631,16 +634,15 @@ static uint64_t back_ns(const struct head_state *head_state, uint64_t from,
 	       head_state->mech->period_ps / 2000;
 }
 
-/* Percentage of reads that must find their data in runs, so that going to and
- * fro still gains. */
+/* Percent of the way from the original back to the replica that count as the
+ * original's cost, because the head would come back for the next replicas. */
 static uint64_t back_percent(const struct replica_ra *runs)
 {
 	return runs->share > 500 ? (uint64_t)(runs->share - 500) / 5 : 0;
 }
 
-/* Is the replica nearer? A head that goes to the original would come back for
- * the replicas of the next reads, as often as reads have found their data in
- * runs. */
+/* Is the replica nearer?  A head that goes to the original would come back for
+ * the replicas of the next reads, as often as reads find their data in runs. */
 static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 			   uint64_t copy, uint64_t original)
 {
@@ -656,7 +658,7 @@ static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 				       back_percent(fs->replica_ra) / 100;
 	}
 	/* A replica was made because its original lies apart; that does not
-	 * count where the head just goes on to the original. */
+	 * count when the head just goes on to the original. */
 	return original < last || original - last > NEAR_SECTORS;
 }
 

@@ -2,13 +2,13 @@
  * replicate.c - makes replicas: read, collected to a track, written, attached.
  *
  *   collect --(track full)--> place --> write --> region --> attach --+
- *      ^                     [txn]  [idle]   [txn]   [txns]  |
+ *      ^                     [txn]  [idle]   [txn]   [txns]           |
  *      +--------------------------------------------------------------+
  *
- * 1. What is collected is the content that the tree says the blocks have,
- *    verified. A replica is attached by a transaction that finds the original's
- *    checksums to be those of the written content; otherwise it stays
- *    unattached, which has no meaning.
+ * 1. The collected content is the one that the tree says the blocks have,
+ *    verified.  A replica is attached by a transaction that finds the
+ *    original's checksums to be those of the written content; otherwise it is
+ *    not attached, and has no meaning.
  * 2. The region is in the tree before anything points into it.
  * 3. Nothing is attached to a file that is being cut (replica_clear).
  * 4. It holds at most one track of free space that has no owner yet; an
@@ -28,10 +28,14 @@
 #include "fs/replica/replicate_internal.h"
 #include "fs/table/replica.h"
 
+/* Most and least blocks of a region: 4 MiB and 16 KiB; a usual track lies
+ * between. */
 #define MAX_TRACK_BLOCKS 1024u
 #define LEAST_TRACK_BLOCKS 4u
 #define STEP_BLOCKS 256u	/* least number of blocks of a step */
 #define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
+/* Bytes of log for the items of a region; its lists of up to MAX_TRACK_BLOCKS
+ * blocks are the largest part. */
 #define REGION_LOG_BYTES 32768u
 
 struct fs *replica_maker_fs(const struct replica_maker *maker)
@@ -169,8 +173,8 @@ static bool unit_next(struct replica_maker *maker)
 		}
 		left = CHUNK_BLOCKS - want->block % CHUNK_BLOCKS;
 		left = left < want->blocks ? left : want->blocks;
-		/* A track may have less room for blocks of the next file than
-		 * this one has. */
+		/* The unit is at most half a track, as the next track may have
+		 * less room than this one. */
 		left = left < maker->track / 2 ? left : maker->track / 2;
 		maker->unit = (struct replica_entry){
 			.ino = want->ino, .block = want->block,
@@ -267,8 +271,8 @@ static void replica_maker_again(struct shared_lock *lock)
 	replica_maker_step(maker);
 }
 
-/* While users are at work, a buffer is copied now and then, so seldom that they
- * do not notice. Its blocks are collected before the pause, because later they
+/* While users are at work a buffer is copied now and then, so seldom that they
+ * do not notice.  Its blocks are collected before the pause, because later they
  * might have been pushed out of memory. */
 static bool replica_maker_pauses(struct replica_maker *maker)
 {
@@ -314,7 +318,8 @@ static void replica_maker_collect_nodes(struct replica_maker *maker)
 	}
 }
 
-/* true: the buffer is as full as it gets; false: it waits for something. */
+/* Collects blocks. true: the buffer is as full as it gets; false: a read is
+ * under way. */
 static bool replica_maker_collect(struct replica_maker *maker)
 {
 	replica_maker_collect_nodes(maker);
@@ -364,7 +369,8 @@ static void replica_maker_written(struct disk_request *req)
 	}
 }
 
-/* A file system that is never idle would never write with class QUEUE_IDLE. */
+/* Writes the buffer.  With class QUEUE_IDLE it would never be written where the
+ * disk is never idle. */
 static void replica_maker_write(struct replica_maker *maker)
 {
 	struct fs *fs = replica_maker_fs(maker);
@@ -386,7 +392,7 @@ static void replica_maker_write(struct replica_maker *maker)
 	queue_submit(fs->queue, &maker->req);
 }
 
-/* Finds the entries that fit into the place that was found. */
+/* Finds the entries that fit into the place found. */
 static void replica_maker_fit(struct replica_maker *maker)
 {
 	uint64_t blocks = maker->piece.n / BLOCK_SECTORS, used = 0;
@@ -437,7 +443,7 @@ static void place_end(struct fs_txn *txn, int rc, uint64_t seq)
 	if (rc || maker->stop || !maker->fit) {
 		maker->stop = true;
 		replica_maker_step(maker);
-		/* The next ones find room. */
+		/* Later regions find room in the table. */
 		if (rc == -ENOSPC && regions_full(fs->replicas->regions))
 			replica_reclaim_least(fs);
 		return;
@@ -504,7 +510,7 @@ void replica_maker_step(struct replica_maker *maker)
 	replica_maker_end(maker);
 }
 
-/* The buffer holds as much as a track near there, or several small ones. */
+/* Allocates the buffer: for a track near there, or for several small ones. */
 static int replica_maker_alloc(struct replica_maker *maker,
 			       const struct replica_want *want, size_t n)
 {
@@ -539,7 +545,7 @@ static int replica_maker_new(struct fs *fs, const struct replica_want *want,
 
 	if (fs_read_only(fs))
 		return -EROFS;
-	/* Nothing would resume it. */
+	/* While the file system is being closed nothing would resume it. */
 	if (!replicas || replicas->maker || fs->closing)
 		return -EBUSY;
 	maker = calloc(1, sizeof(*maker));

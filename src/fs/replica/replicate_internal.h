@@ -17,13 +17,13 @@
 					 * the time: less than half a percent */
 #define STEP_NS (100 * NS_PER_MS)	/* time that commit and checkpoint add
 					 * to a step */
-#define ATTACH_ENTRIES 16u
+#define ATTACH_ENTRIES 16u	/* most entries that one transaction attaches */
 
 /* Blocks of one chunk that are copied together. */
 struct replica_entry {
 	uint64_t ino, block;
 	unsigned blocks;
-	unsigned at;		/* its place in the buffer, in blocks */
+	unsigned at;		/* index of its first block in the buffer */
 };
 
 struct replica_maker {

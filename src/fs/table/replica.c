@@ -3,12 +3,12 @@
  *
  *   region:  (none) --made--> there --[drop: transaction]--> dropped
  *                               ^                               |
- *                       copies attached, used            [commit]-> free
+ *                      replicas attached, used            [commit]-> free
  *
  * Regions are dropped when an allocation finds no room, when there is little
- * room (watermarks), or on request. A drop is one small transaction for several
- * regions and moves no data; one commit makes the room of all regions that were
- * dropped meanwhile free.
+ * room (watermarks), or on request.  A drop is one small transaction for
+ * several regions and moves no data; one commit makes the room of all regions
+ * that were dropped meanwhile free.
  */
 #include "fs/table/replica.h"
 
@@ -21,18 +21,25 @@
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/item_scan.h"
 
-#define BUSY_FIRST_NS (25 * NS_PER_SECOND) /* time that a transaction which
-					    * just began is left alone */
+/* no replicas are made by themselves for this long after the mount, while users
+ * are at work */
+#define BUSY_FIRST_NS (25 * NS_PER_SECOND)
 #define DROP_REGIONS 8u		/* regions dropped by one transaction */
+/* Bounds of the transaction that drops regions: leaves met and changed, and
+ * bytes of log. */
 #define DROP_PATHS 40u
 #define DROP_CHANGES 24u
-#define DROP_LIST 12u		/* most COPIES items of a region */
+#define DROP_LIST 12u		/* COPIES items of a region that a drop has room
+				 * for; a region has no more */
 #define DROP_LOG_BYTES 4096u
+/* Most nodes that one step of replica_clear changes, so that the transaction
+ * that calls it stays short. */
 #define CLEAR_NODES 6u
-/* Sectors dropped at least, so that the next allocation need not wait */
+/* Least sectors that are dropped at a time (8 MiB), so that the next
+ * allocations need not wait. */
 #define DROP_AT_LEAST 16384u
-/* The table of regions has one part in this many of the memory for what is in
- * flight.  When it is full, a part of all replicas gives way. */
+/* Memory of the table of regions: a 16th of that for requests in flight.  When
+ * it is full, a 32nd of all replicas is dropped. */
 #define REGIONS_SHARE 16u
 #define LEAST_SHARE 32u
 
@@ -244,7 +251,7 @@ int replica_find(struct fs_txn *txn, uint64_t ino, uint64_t first,
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* The copy of `block` at this sector; NULL: none. */
+/* Finds the replica of `block` at this sector; NULL: there is none. */
 static const struct replica_copy *copy_at(const struct replica_copy *found,
 					  unsigned n, uint64_t block,
 					  uint64_t sector)
@@ -260,8 +267,8 @@ static const struct replica_copy *copy_at(const struct replica_copy *found,
 	return NULL;
 }
 
-/* Where the row of copies ends that begins with `block` in one of them, at most
- * at `end`. */
+/* End of the row of replicas that begins with `block` in one of them, at most
+ * `end`. */
 static uint64_t row_end(const struct replica_copy *found, unsigned n,
 			const struct replica_copy *copy, uint64_t block,
 			uint64_t end)
@@ -330,11 +337,11 @@ void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)
 
 struct bad_replica {
 	uint64_t ino, first, end;
-	uint64_t sector;	/* of `first` */
+	uint64_t sector;	/* sector of the replica of `first` */
 	bool more;
 };
 
-/* Is this the copy, or one beside it? */
+/* Is this the bad replica, or one next to it? */
 static bool bad_replica_is(const struct bad_replica *bad,
 			   const struct tree_item *item)
 {
@@ -451,7 +458,7 @@ static void drop_list(struct fs_txn *txn, const struct replica_region *region,
 	}
 }
 
-/* Everything that is known of a region; 0, -EAGAIN, ... */
+/* Looks up all items of a region; 0, -EAGAIN, ... */
 static int drop_probe(struct fs_txn *txn, const struct replica_region *region,
 		      uint64_t *off, unsigned *n)
 {
@@ -486,7 +493,8 @@ static int drop_run(struct fs_txn *txn)
 
 	drop->n = 0;
 	drop->sectors = 0;
-	/* Neighbours of the first go with it: they share its leaves. */
+	/* Neighbours of the first region are dropped with it, as their items
+	 * lie in the same leaves. */
 	while (drop->n < DROP_REGIONS &&
 	       (!drop->n || drop->sectors < drop->replicas->wanted) &&
 	       room - tree_txn_room(txn->tree_txn) < DROP_CHANGES / 2) {
@@ -596,7 +604,7 @@ static void room_commit(struct replicas *replicas)
 	tree_commit(replicas->fs->tree, UINT64_MAX, &replicas->commit);
 }
 
-/* One transaction after the other; the commit waits for the last. */
+/* Runs one transaction after the other; the commit follows the last one. */
 void room_pump(struct replicas *replicas)
 {
 	struct fs *fs = replicas->fs;

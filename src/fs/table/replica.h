@@ -34,7 +34,7 @@ struct replica_table_ops {
 };
 
 struct replica_stats {
-	uint64_t made, made_bytes;	/* copies attached */
+	uint64_t made, made_bytes;	/* replicas attached */
 	uint64_t skipped;	/* replicas not attached, because the original
 				 * had changed */
 	uint64_t dropped;	/* replicas dropped because the original
@@ -63,10 +63,11 @@ struct replicas {
 				 * enough */
 	struct replica_stats stats;
 	/* copy_limit.h */
-	uint64_t day_ns, day_bytes;	/* when this day began, and the bytes
-					 * of copies made before */
+	uint64_t day_ns, day_bytes;	/* begin of the present period of a day,
+					 * and the bytes of replicas made before
+					 * it */
 	bool gainless;		/* the last reads that were judged gain nothing
-				 * by copies */
+				 * by replicas */
 };
 
 /* At mount: finds the regions (waits).  After tree_start, if any. */
@@ -76,6 +77,7 @@ bool replicas_idle(const struct replicas *replicas);
 
 /* ---- For code that changes blocks ---- */
 
+/* Most REPLICA items that one transaction drops. */
 #define REPLICA_DROPS 80u
 #define REPLICA_LOG_BYTES 2048u	/* bytes of log that a transaction needs which
 				 * drops replicas */
@@ -90,8 +92,8 @@ struct replica_drop {
 };
 
 /*
- * Looks up the copies of blocks [first, first + *n) of a file, so that apply
- * can drop them; may shorten *n.  `item` is the file's inode.
+ * Looks up the replicas of blocks [first, first + *n) of a file, so that
+ * replica_apply can drop them; may shorten *n.  `item` is the file's inode.
  */
 int replica_probe(struct fs_txn *txn, uint64_t ino,
 		  const struct inode_item *item, uint64_t first, unsigned *n,
@@ -114,6 +116,7 @@ struct replica_copy {
 	uint64_t region, number;
 };
 
+/* Most replicas that one lookup returns: four of each block of a chunk. */
 #define REPLICA_FOUND 64u
 
 /* The replicas of blocks [first, end) that count, in order; at most
@@ -121,8 +124,9 @@ struct replica_copy {
 int replica_find(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		 uint64_t end, struct replica_copy *found, unsigned *n);
 /*
- * Where `blocks` blocks from `block` on lie in one run of copies, according to
- * what replica_find gave; at most TRAX_MAX_REPLICAS places.  Returns how many.
+ * Lists where `blocks` blocks from `block` on lie in one run of replicas,
+ * according to replica_find; at most TRAX_MAX_REPLICAS places.  Returns their
+ * number.
  */
 unsigned replica_places(const struct replica_copy *found, unsigned n,
 			uint64_t block, uint64_t blocks, uint64_t *sectors);
@@ -143,9 +147,9 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 /* ---- For code that needs room ---- */
 
 /*
- * An allocation of so many sectors has found no room: are there regions that
- * can be dropped for it?  0: no; FS_TXN_WAIT: yes, fs_txn_restart() follows
- * when their room is free: return it.
+ * An allocation of `sectors` has found no room: can regions be dropped for it?
+ * 0: no; FS_TXN_WAIT: yes, fs_txn_restart() follows when their room is free:
+ * return it.
  */
 int replica_room(struct fs_txn *txn, uint64_t sectors);
 /* The same for code outside of transactions, which asks again later; true:
@@ -162,7 +166,7 @@ void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
 /* The same for a small part of all replicas. */
 void replica_reclaim_least(struct fs *fs);
 
-struct replica_want {		/* Any number of blocks of one file. */
+struct replica_want {		/* a range of blocks of one file */
 	uint64_t ino, block;
 	uint64_t blocks;
 };
