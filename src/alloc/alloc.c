@@ -371,7 +371,7 @@ void alloc_forget_dir(struct alloc *alloc, uint64_t dir)
 		*open = (struct open_dir){ .dir = 0 };
 }
 
-/* First free n sectors inside a span. */
+/* Finds the first n free sectors inside a span. */
 static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
 		      struct span *run)
 {
@@ -387,7 +387,7 @@ static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
 	return false;
 }
 
-/* First free n sectors on the open tracks of a directory. */
+/* Finds the first n free sectors on the open tracks of a directory. */
 static bool open_room(const struct alloc *alloc, const struct open_dir *open,
 		      uint64_t n, struct span *run)
 {
@@ -412,7 +412,8 @@ static void best_partial(const struct alloc *alloc, struct span part,
 		best->fit = part;
 }
 
-/* The first of some free tracks that is not where a growing file goes on. */
+/* Returns the first of some free tracks that is not where a growing file goes
+ * on. */
 static struct span track_best(const struct alloc *alloc, struct span whole)
 {
 	struct geom_track track;
@@ -425,7 +426,7 @@ static struct span track_best(const struct alloc *alloc, struct span whole)
 	return track_span(alloc, track.first + track.sectors);
 }
 
-/* Looks through a group for room for n sectors inside a track. */
+/* Looks for room for n sectors inside a track in the runs of a group. */
 static void best_of_runs(struct taking *taking, uint32_t group, uint64_t n,
 			 uint64_t roomy, struct best *best)
 {
@@ -459,8 +460,8 @@ static void best_of_runs(struct taking *taking, uint32_t group, uint64_t n,
 	}
 }
 
-/* A roomy partly used track, a free track, or the partly used track that fits
- * best; empty: n sectors fit nowhere. */
+/* Chooses in a group a roomy partly used track, else a free track, else the
+ * partly used track that fits best; empty: n sectors fit nowhere. */
 static struct span group_best(struct taking *taking, uint32_t group,
 		       uint64_t n, uint64_t roomy, bool longest)
 {

@@ -1,12 +1,12 @@
 /*
- * alloc.h - where data goes: on track boundaries, near its directory, from
- * the outer edge inwards.
+ * alloc.h - chooses places for data: on track boundaries, near its directory,
+ * from the outer edge inwards.
  *
  * Policy only.  It looks at the free sets of the space and at the geometry, and
- * takes what it answers (space_take).  The caller makes that lasting by OWNER
- * items, or returns it by space_give_back.  It does no I/O: when it needs a
- * group whose free set is not loaded, it returns -EAGAIN and the group's
- * number.
+ * takes the room that it chooses (space_take).  The caller makes that lasting
+ * by OWNER items, or returns it by space_give_back.  It does no I/O: if it
+ * needs a group whose free set is not loaded, it returns -EAGAIN and the
+ * group's number.
  *
  * A piece lies inside one track or is a run of whole tracks.
  */
@@ -91,11 +91,11 @@ struct alloc_want {
 int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	       struct alloc_piece *pieces, int max, uint32_t *load);
 
-/* What was given out since the begin for files of directories that wanted more
- * than a track at a time. */
+/* Totals of what was given out since the mount for files of directories that
+ * wanted more than a track at a time. */
 struct alloc_large {
 	uint64_t sectors, pieces;
-	uint32_t group;		/* where the last went */
+	uint32_t group;		/* group where the last one went */
 };
 const struct alloc_large *alloc_large(const struct alloc *alloc);
 /* Sectors of wholly free tracks of a loaded group; counted up to `enough`. */

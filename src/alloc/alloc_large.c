@@ -1,6 +1,6 @@
 /*
- * alloc_large.c - room for more than a track: whole tracks in order, and what
- * is left when there are none.
+ * alloc_large.c - room for more than a track: whole tracks in order, and other
+ * runs where there are none.
  */
 #include "alloc/alloc_internal.h"
 
@@ -13,15 +13,15 @@
  * growing, so that both can go on in order. */
 #define STREAM_SKIP 65536u
 
-/* Where there are no whole tracks runs are taken down to this part of a track,
- * the longest first, and in so many groups before shorter ones are. */
+/* Where there are no whole tracks, free runs down to this part of a track are
+ * taken, the longest first, in this many groups, before shorter ones are. */
 #define LONG_PART 8u
 #define LONG_GROUPS 8u
 
 /* ---- More than a track ---- */
 
-/* The longest run of whole tracks in a group, or the first with `enough`; none
- * is shorter than half of `track`. */
+/* Finds the longest run of whole tracks in a group, or the first with `enough`;
+ * none that is shorter than half of `track`. */
 static struct span whole_of_group(struct taking *taking, uint32_t group,
 				  uint64_t track, uint64_t enough)
 {
@@ -107,8 +107,8 @@ static int take_whole(struct taking *taking, struct span span)
 }
 
 /*
- * Goes on right behind the file's last sector: the rest of its track, then the
- * tracks that follow as far as they are free.
+ * Takes room right behind the file's last sector: the rest of its track, then
+ * the following tracks as far as they are free.
  */
 static int take_after(struct taking *taking, uint64_t after)
 {
@@ -154,8 +154,8 @@ uint64_t taking_end(const struct taking *taking)
 }
 
 /*
- * The end of a piece of a growing file: takes as much of the next track as
- * makes the sum a multiple of 8 sectors.
+ * Ends a piece of a growing file: takes as much of the next track as makes the
+ * sum a multiple of 8 sectors.
  */
 static int take_rounding(struct taking *taking)
 {
@@ -204,7 +204,7 @@ static int take_run(struct taking *taking, struct span run)
 	return rc;
 }
 
-/* What is free of a group in runs of `least` sectors or more. */
+/* Takes the free runs of a group that have `least` sectors or more. */
 static int take_runs(struct taking *taking, uint32_t group, uint64_t least)
 {
 	uint64_t from = group_first(group), to = group_first(group + 1);
@@ -217,8 +217,8 @@ static int take_runs(struct taking *taking, uint32_t group, uint64_t least)
 	return rc;
 }
 
-/* The runs that are long first, in some groups: each piece costs a seek,
- * whatever its length.  -ENOSPC: they don't suffice. */
+/* Takes long runs first, in some groups, as each piece costs a seek, whatever
+ * its length. -ENOSPC: they do not suffice. */
 static int take_long(struct taking *taking)
 {
 	const uint32_t goal = group_of(taking->alloc, taking->want->goal);

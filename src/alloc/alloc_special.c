@@ -11,7 +11,8 @@
 
 /* ---- Places that are chosen later ---- */
 
-/* Number of tracks looked at for another one with room. */
+/* Tracks looked at for another one with room, so that a search takes some
+ * microseconds. */
 #define WINDOW_LOOK 64u
 
 /* The free part of a track from a sector on or, when that sector is not free,
@@ -117,8 +118,8 @@ int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
  * nodes only when nothing larger is free. */
 #define NODE_TRACK_SHARE 4u
 
-/* A whole free track in the group of `near` or, if it has none, the longest
- * part of one, unless another group has more. */
+/* Finds a whole free track in the group of `near` or, if it has none, the
+ * longest part of one, unless another group has more. */
 static int node_search(struct taking *taking, uint64_t near, uint64_t least,
 		       struct span *at)
 {
@@ -146,7 +147,7 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 		rc = node_search(&taking, near, TRAX_NODE_SECTORS, &at);
 	if (rc)
 		return rc;
-	/* Slots are aligned to what the drive writes in one piece. */
+	/* Slots are aligned to the drive's physical block. */
 	n = span_len(at) / TRAX_NODE_SECTORS * TRAX_NODE_SECTORS;
 	rc = taking_add(&taking, at.first, n);
 	if (rc)
@@ -156,7 +157,7 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 	return 0;
 }
 
-/* ---- Copies ---- */
+/* ---- Replicas ---- */
 
 /* A full group counts as if it were this many groups further away. */
 #define FULL_DISTANCE 8u
@@ -164,8 +165,8 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
  * the sectors that were asked for. */
 #define COPIES_SHARE 4u
 
-/* What makes a group good for replicas: near, and empty. The lowest cost
- * wins. */
+/* The cost of a group for replicas: the lowest one wins, of a group that is
+ * near and empty. */
 static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
 			    uint32_t goal)
 {
@@ -176,7 +177,7 @@ static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
 	return distance * TRAX_GROUP_SECTORS + used * FULL_DISTANCE;
 }
 
-/* Groups that are tried for one request. */
+/* Groups that are tried for one request; each may have to be loaded. */
 #define COPIES_GROUPS 8u
 
 struct copies_group {
@@ -184,7 +185,7 @@ struct copies_group {
 	uint64_t cost;
 };
 
-/* The best groups, the best one first; their number. */
+/* Lists the best groups, the best one first; returns their number. */
 static unsigned copies_groups(const struct alloc *alloc, uint32_t goal,
 			      uint64_t least, const bool *closed,
 			      struct copies_group *best)
@@ -211,7 +212,8 @@ static unsigned copies_groups(const struct alloc *alloc, uint32_t goal,
 	return n;
 }
 
-/* The better of the free parts of a run; true: it has n sectors. */
+/* Keeps the better one of the free parts of a run and *best; true: it has n
+ * sectors. */
 static bool copies_look(const struct alloc *alloc, struct span run, uint64_t n,
 			struct span *best)
 {
@@ -239,7 +241,8 @@ static bool copies_look(const struct alloc *alloc, struct span run, uint64_t n,
 	return false;
 }
 
-/* The first free track from `near` on in a group, else its best part of one. */
+/* Finds the first free track from `near` on in a group, else its largest free
+ * part of one. */
 static struct span copies_search(struct taking *taking, uint32_t group,
 				 uint64_t near, uint64_t n)
 {
@@ -265,7 +268,8 @@ static struct span copies_search(struct taking *taking, uint32_t group,
 	return best;
 }
 
-/* From the first block boundary on: copies are whole blocks. */
+/* Takes sectors from the first block boundary on, as replicas are whole
+ * blocks. */
 static int copies_take(struct taking *taking, struct span at, uint64_t n)
 {
 	const uint64_t unit = taking->alloc->unit > TRAX_BLOCK_SECTORS ?

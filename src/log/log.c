@@ -19,8 +19,10 @@
 #include "base/units.h"
 #include "log/log_internal.h"
 
-/* Percentage of all tracks up to which room is promised to anybody, and up to
- * which it is promised to checkpoints and deletes, which make room. */
+/* Percent of all tracks up to which room is promised to any transaction, and up
+ * to which it is promised to checkpoints and deletes, which make room.  The
+ * last 5 percent are for mirrors and for what the division into records
+ * wastes. */
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u
 /* Time without a commit after which mirrors are written although their stage is
@@ -550,8 +552,8 @@ void log_trim(struct log *log, uint64_t cut_seq)
 {
 	const uint64_t tail = cut_forget(log, cut_seq);
 
-	/* From now on records are kept only for data that is not destaged
-	 * yet. */
+	/* The records up to the cut are only kept for data that is not
+	 * destaged, so their mirrors are needless. */
 	if (log->missing_last <= cut_seq)
 		log->missing_first = log->missing_last = 0;
 	if (tail <= log->tail_seq)

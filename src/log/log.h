@@ -58,22 +58,22 @@ struct log_options {
 
 int log_open(struct env *env, struct queue *queue, const struct super *super,
 	     const struct log_options *options, struct log **log);
-/* Nothing is in flight (log_drain), or the queue is never polled again.
- * Waiters that are left are not called. */
+/* Frees the log.  Nothing may be in flight (log_drain), unless the queue is
+ * never polled again.  Waiters that are left are not called. */
 void log_close(struct log *log);
 
 /* ---- Recovery (synchronous, before anything else) ---- */
 
 struct log_replay {
-	uint64_t epoch, gen;	/* those of the root */
+	uint64_t epoch, gen;	/* epoch and generation of the root */
 	uint64_t cut_seq;	/* records behind this one are applied */
 	uint64_t cut_chain;
 	uint64_t tail_seq;	/* records from here on may hold data */
 	size_t memory_bytes;	/* memory for records; 2 MiB at least */
-	/* Is shown the payloads of coming record() calls, so that it can
-	 * prefetch: only of records to be applied, and as far as they are in
-	 * memory. It returns nonzero when that is enough. payload NULL: there
-	 * are no more for now. May be NULL. */
+	/* Called with the payloads of coming record() calls, so that it can
+	 * prefetch: only of records that will be applied, and as far as they
+	 * are in memory.  Returns nonzero when that is enough. payload NULL:
+	 * there are no more for now.  May be NULL. */
 	int (*ahead)(void *arg, const void *payload, size_t bytes);
 	/* Called in sequence order for each record of the chain;
 	 * `apply`: it is behind the cut; `id`: for log_recovered_read. */
@@ -98,10 +98,10 @@ int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 		       int (*record)(void *arg, uint32_t id,
 				     const void *payload, size_t bytes),
 		       void *arg);
-/* Gives the memory back; nothing is read again after this. */
+/* Frees the memory of recovery; nothing is read again after this. */
 void log_recover_end(struct log *log);
 
-/* Before log_start: keeps records from this one on, because they may be
+/* Called before log_start: keeps records from this one on, because they may be
  * pinned. */
 void log_keep(struct log *log, uint64_t keep_from);
 /* Starts writing, or goes on. All units are free except those of records from
@@ -111,10 +111,11 @@ int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 
 /* ---- Running ---- */
 
-/* Room for `bytes` of entries; false: the log is too full (80 %), or too much
- * is on its way to it: try again after the next completion or checkpoint.
- * `urgent` may use the part kept for checkpoints and deletes.  One release
- * for each reserve, with the same bytes, after the log_add. */
+/* Reserves room for `bytes` of entries; false: the log is too full (80 %), or
+ * too much is on its way to it: try again after the next completion or
+ * checkpoint.  `urgent` may use the part kept for checkpoints and deletes.
+ * Each reserve is followed by one release with the same bytes, after the
+ * log_add. */
 bool log_reserve(struct log *log, size_t bytes, bool urgent);
 void log_release(struct log *log, size_t bytes);
 
@@ -145,7 +146,7 @@ uint64_t log_pending_since_ns(const struct log *log);
  * + 1, as of the log_cut or later. */
 void log_pin(struct log *log, uint64_t seq);
 void log_unpin(struct log *log, uint64_t seq);
-/* UINT64_MAX: none is pinned */
+/* the oldest pinned record; UINT64_MAX: none is pinned */
 uint64_t log_oldest_pinned(const struct log *log);
 
 /* Closes the open record: everything so far is at or before *seq.  The new
@@ -153,7 +154,8 @@ uint64_t log_oldest_pinned(const struct log *log);
  * The root of the cut depends on the records that are pinned. */
 void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain);
 
-/* The root that holds everything up to cut_seq is durable. */
+/* A root that holds everything up to cut_seq is durable: records that it does
+ * not need are freed. */
 void log_trim(struct log *log, uint64_t cut_seq);
 
 unsigned log_fill_percent(const struct log *log);
@@ -163,15 +165,15 @@ bool log_failed(const struct log *log);
  * they registered.  Returns when it must be called again (UINT64_MAX: never).
  */
 uint64_t log_run(struct log *log, uint64_t now_ns);
-/* When a checkpoint is wanted because acknowledged records have no mirror:
- * memory for it ran out before they were acknowledged, or the mirror could not
- * be written.  UINT64_MAX: no checkpoint is wanted. */
+/* Time at which a checkpoint is wanted because acknowledged records have no
+ * mirror: memory for it ran out before they were acknowledged, or the mirror
+ * could not be written.  UINT64_MAX: no checkpoint is wanted. */
 uint64_t log_checkpoint_ns(const struct log *log);
 /* Is there a waiter that log_run can call at once? */
 bool log_due(const struct log *log);
 
-/* All records and mirrors written, nothing in flight; for unmount.  -EIO when
- * the log is failed. */
+/* Writes all records and mirrors, and calls the waiter when nothing is in
+ * flight; for unmount. -EIO if the log has failed. */
 void log_drain(struct log *log, struct waiter *waiter);
 
 /*

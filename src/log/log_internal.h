@@ -23,9 +23,12 @@
 #include "log/log.h"
 
 #define LOG_RECORDS 16u			/* number of record buffers */
-/* Closed records that nobody waits for go out when there are this many, in one
- * access; they go earlier when less than half of the buffers are left. */
+/* Closed records that nobody waits for are written when there are this many, in
+ * one access; they are written earlier when less than half of the buffers are
+ * left. */
 #define LOG_AT_ONCE 4u
+/* Buffers in which mirrors are collected, 1 MiB each: one is filled while the
+ * other one is written. */
 #define LOG_STAGES 2u
 #define LOG_STAGE_BYTES (1u << 20)
 #define LOG_CUTS 4u			/* cuts that are remembered until
@@ -90,7 +93,8 @@ struct log {
 	bool started, failed;
 	struct log_stats stats;
 
-	/* Sequence numbers. */
+	/* Sequence numbers: the epoch and generation of new records; the last
+	 * closed record and its chain value; the last durable one. */
 	uint64_t epoch, gen;
 	uint64_t last_seq;		/* last closed record */
 	uint64_t last_chain;

@@ -118,8 +118,8 @@ static int load_take(struct log_scan *s, struct load *l)
 	return find_keep(s, l->find, l->buf + sizeof(struct log_header));
 }
 
-/* Frees memory for payloads: first those that have been delivered, then those
- * that come last. */
+/* Frees memory of payloads: first of those that have been delivered, then of
+ * those that come last. */
 static void path_drop(struct log_scan *s, const uint32_t *path, size_t i,
 		      size_t n)
 {
@@ -161,8 +161,8 @@ static int path_load(struct log_scan *s, const uint32_t *path, size_t i,
 	return rc;
 }
 
-/* Shows the payloads from the i-th on that are in memory to the caller's
- * ahead(); returns the first that was not shown. */
+/* Passes the payloads from the i-th on that are in memory to the caller's
+ * ahead(); returns the first that was not passed. */
 static size_t path_ahead(struct log_scan *s, size_t i)
 {
 	const struct log_replay *r = &s->replay;
@@ -317,7 +317,7 @@ static void walk_on(struct log_scan *s, uint64_t *last, uint64_t *chain)
 	}
 }
 
-/* Is it known which record that matters lies at this sector? */
+/* Is the record known that lies at this sector, if it matters? */
 static bool unit_is_known(const struct log_scan *s, uint64_t sector,
 			  uint64_t last)
 {

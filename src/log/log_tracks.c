@@ -33,7 +33,8 @@
  * for anything that is written in between. */
 #define COMMIT_WAITS_NS (3 * NS_PER_MS)
 
-/* A track is not retired if the log would be this full (percent) without it. */
+/* A track is not retired if the log would be fuller than this without it, in
+ * percent. */
 #define LEAVE_PERCENT 60u
 
 /* While long runs are scarce, a record may begin this far behind the beginning
@@ -298,7 +299,8 @@ static struct log_track *track_best(struct log *log, uint32_t n,
 }
 
 /*
- * n units in order; `elsewhere`: not on the present track.
+ * Finds n units in order; `elsewhere`: not on the present track.
+ *
  *   1. the present track, on from where it is, then from its beginning;
  *   2. the nearest free one, then the nearest with room;
  *   3. the mirrors' track;
@@ -326,16 +328,17 @@ static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
 
 /* ---- With a head ---- */
 
-/* Where a record may be put. */
+/* The places where a record may be put. */
 struct free_places {
 	struct range_set set;
 	struct log *log;
 	const struct log_track *not;
-	bool tight;		/* only in broken runs, or near the beginning of
-				 * others */
+	bool tight;		/* only in runs that are cut already, or near
+				 * the beginning of others */
 	uint32_t least;		/* only on tracks with a run this long, or that
 				 * are mostly free */
-	bool open;		/* not on other tracks that are used up */
+	bool open;		/* not on other tracks of which little is
+				 * free */
 };
 
 /* May the free run around unit `at` be cut there?  What lies further away than
@@ -425,7 +428,7 @@ static struct range range_of(const struct log *log, const struct log_track *t)
 			       sector_of(log, t, t->units) - t->first };
 }
 
-/* The place on one track that passes under the head first. */
+/* Finds the place on one track that passes under the head first. */
 static bool find_on(struct log *log, const struct head_state *head_state,
 		    const struct log_track *t, uint32_t n, uint64_t *sector,
 		    uint64_t *cost_ns)
@@ -447,7 +450,7 @@ static bool find_on(struct log *log, const struct head_state *head_state,
 	return true;
 }
 
-/* The allowed place that passes under the head first. */
+/* Finds the allowed place that passes under the head first. */
 static bool find_allowed(struct log *log, const struct head_state *head_state,
 			 const struct free_places *places, uint32_t n,
 			 uint64_t need, uint64_t *sector, uint64_t *cost_ns)
@@ -511,8 +514,8 @@ static bool find_nearest(struct log *log, const struct head_state *head_state,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
 			 uint64_t *cost_ns)
 {
-	/* Only the other records: the one to be placed is counted in
-	 * log_needed_bytes. */
+	/* Room for the other records only: log_needed_bytes counts the one to
+	 * be placed, too. */
 	const uint64_t bytes = n * (uint64_t)log->unit_bytes;
 	const uint64_t need = log_needed_bytes(log) - bytes;
 	struct free_places places = {
@@ -569,9 +572,10 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 /* ---- Mirrors ---- */
 
 /*
- * In this order, never the track of the original:
- *   1. where the records are, and so the head, if all fit there;
- *   2. where the last mirrors went;
+ * Chooses the track for mirrors, never that of the original, in this order:
+ *
+ *   1. the present track of records, where the head is, if all mirrors fit;
+ *   2. the track of the last mirrors;
  *   3. the nearest free track, the nearest with room.
  */
 const struct log_track *log_mirror_track(struct log *log, size_t first,

@@ -159,8 +159,8 @@ static void stage_fill(struct log *log)
 	}
 }
 
-/* Loops because a full stage that could not be sent is forgotten, and nothing
- * else would fill it again. */
+/* This loops because a full stage that could not be sent is forgotten, and
+ * nothing else would fill it again. */
 void log_mirror_stage(struct log *log)
 {
 	do {
@@ -170,8 +170,8 @@ void log_mirror_stage(struct log *log)
 	} while (!list_empty(&log->durable) && !log->sending && !log->failed);
 }
 
-/* Moves s->upto behind the records that fit into `room` and one access and
- * whose originals are not on the mirrors' track, but behind one at least. */
+/* Sets s->upto behind the records that fit into `room` and one access and whose
+ * originals are not on the mirrors' track, but behind one record at least. */
 static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 {
 	const size_t most = (size_t)queue_limits(log->queue)->max_sectors *

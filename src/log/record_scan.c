@@ -67,7 +67,7 @@ static int find_add(struct log_scan *s, const struct log_header *h,
 	return hashmap_put(s->known, f->chain, (void *)(uintptr_t)s->n);
 }
 
-/* The same record, if it was found before (as original or mirror). */
+/* Finds the same record if it was found before, as original or mirror. */
 static struct found_record *find_known(const struct log_scan *s,
 				       const struct log_header *h)
 {
@@ -77,8 +77,8 @@ static struct found_record *find_known(const struct log_scan *s,
 	return at ? &s->find[at - 1] : NULL;
 }
 
-/* A mirror tells where its original is, which then is known even if it cannot
- * be read. */
+/* Notes the place of the original that a mirror names: it is known even if it
+ * cannot be read. */
 static void original_mark(struct log_scan *s, const struct log_header *h)
 {
 	const uint64_t sector = addr_sector(le64_get(h->original));
@@ -124,7 +124,7 @@ static void scan_record(struct log_scan *s, struct log_track *t,
 		s->rc = find_add(s, h, sector);
 }
 
-/* If its header is right: is this a record that does not matter any more? */
+/* Is this a record that does not matter any more, if its header is right? */
 static bool header_is_dead(const struct log_scan *s, const struct log_header *h,
 			   size_t available, uint64_t sector)
 {
@@ -137,8 +137,8 @@ static bool header_is_dead(const struct log_scan *s, const struct log_header *h,
 	       (le64_get(h->epoch) != r->epoch && seq > r->cut_seq);
 }
 
-/* Looks for a record of which all but one unit is whole. If it is an old one,
- * other records may lie inside it. */
+/* Looks for a record of which all units but one are intact.  If it is an old
+ * one, other records may lie inside it. */
 static void scan_rebuild(struct log_scan *s, const struct scan_read *p,
 			 size_t at, uint64_t sector)
 {
@@ -221,7 +221,7 @@ static void piece_done(struct disk_request *req)
 	p->busy = false;
 }
 
-/* The next piece to read; false: all have been. */
+/* Chooses the next piece to read; false: all have been read. */
 static bool piece_next(struct log_scan *s, struct scan_read *p)
 {
 	struct log_track *t = &s->log->track[s->track];

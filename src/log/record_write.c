@@ -1,17 +1,18 @@
 /*
  * record_write.c - the way of records to the disk: one access at a time.
  *
- * Records that somebody waits for go at once, with all that is closed before
+ * Records that somebody waits for go at once, with all that were closed before
  * them; others when LOG_AT_ONCE are closed, or somebody waits for buffers.
  *
  * The commit point is record_done: from there on the record survives whatever
- * happens.  On a disk with a volatile cache what the record speaks of is
- * flushed before it, and it goes out with FUA.  Its slot is chosen when the
- * queue hands it to the disk, and only then is it sealed: it holds its address.
- * What is done when a write or a flush fails disk/fault.h says: it is tried on
- * other tracks, or again after a pause if the disk did not answer; then the log
- * has failed and everybody is told.  It has failed at once when a flush fails:
- * what that may have lost is not written again.
+ * happens.  On a disk with a volatile cache everything that the record refers
+ * to is flushed before it, and it is written with FUA.  Its slot is chosen when
+ * the queue gives it to the disk, and only then is it sealed, as it contains
+ * its address.  When a write or a flush fails disk/fault.h says what is done:
+ * the write is tried on other tracks, or again after a pause if the disk did
+ * not answer; then the log has failed and all waiters get -EIO.  When a flush
+ * fails the log has failed at once: what the flush may have lost is not written
+ * again.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void record_fail(struct log *log, const char *what, int rc)
 	log_wake(log);
 }
 
-/* All but the first wait again: one at a time is safer. */
+/* Has all records but the first wait again: writing one at a time is safer. */
 static void record_split(struct log *log)
 {
 	struct list *last;
@@ -42,9 +43,9 @@ static void record_split(struct log *log)
 	}
 }
 
-/* The places where the write failed stay taken until the tail has passed, so
- * that they are not tried again at once, but not if they are needed to keep
- * what is promised, nor if it was not the place that failed. */
+/* Gives up the places of a write that failed.  They stay taken until the tail
+ * has passed, so that they are not tried again at once, unless they are needed
+ * to keep what is promised, or the error was not that of the place. */
 static void record_unplace(struct log *log, bool bad)
 {
 	uint64_t sector = log->req.disk.sector;
@@ -241,7 +242,8 @@ static unsigned list_count(const struct list *list)
 	return n;
 }
 
-/* Do the closed records have to go?  Once begun, until none is left. */
+/* Must the closed records be written?  Once begun, this goes on until none is
+ * left. */
 static bool must_go(struct log *log, const struct log_record *first)
 {
 	if (list_count(&log->closed) >= LOG_AT_ONCE ||

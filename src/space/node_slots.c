@@ -1,13 +1,13 @@
 /*
  * node_slots.c - node tracks and their slots.
  *
- * Two bits a slot.  `tree`: the running tree uses it; this is what a cut saves.
- * `busy`: it may not be taken, because the running tree uses it, or a root that
- * is still needed does.  A slot of the tree is always busy.
+ * Each slot has two bits.  `tree`: the running tree uses it; a cut saves these
+ * bits.  `busy`: it may not be taken, because the running tree uses it, or a
+ * root that is still needed does.  A slot of the tree is always busy.
  *
- * A node goes next to its neighbour: the next free slot of the same track, in
- * address order; if that track is full, the nearest one that is not.  Its
- * mirror goes behind the mirror that was placed last.
+ * A node goes next to its neighbour: to the next free slot of the same track,
+ * in address order; if that track is full, to the nearest track that is not.
+ * Its mirror goes behind the mirror that was placed last.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -103,7 +103,8 @@ int space_reserve_track(struct space *s, uint64_t slots)
 	return s->spare_busy ? tracks_grow(s) : -ENOMEM;
 }
 
-/* Memory for the bits of a track; what was reserved when there is no other. */
+/* Allocates the bits of a track; if there is no memory it uses what was
+ * reserved. */
 static uint64_t *track_bits(struct space *s, size_t words)
 {
 	uint64_t *bits = calloc(2 * words, sizeof(*bits));
@@ -243,8 +244,8 @@ uint64_t space_slots_failed(const struct space *s)
 	return n;
 }
 
-/* The track with a free slot that is nearest to addr, not counting `skip`; one
- * that has failed only when there is no other. */
+/* Finds the nearest track to addr with a free slot, not counting `skip`; a
+ * track on which a write has failed only when there is no other. */
 static struct node_track *track_nearest(const struct space *s, uint64_t addr,
 					const struct node_track *skip)
 {
@@ -270,7 +271,8 @@ static struct node_track *track_nearest(const struct space *s, uint64_t addr,
 	}
 }
 
-/* First free slot at or after `from`, else from the start.  There is one. */
+/* Finds the first free slot at or behind `from`, else the first of the track.
+ * There is one. */
 static uint32_t track_free_slot(const struct node_track *t, uint32_t from)
 {
 	const size_t words = track_words(t->slots);
@@ -316,7 +318,7 @@ traxaddr space_slot_take(struct space *s, traxaddr near, bool apart)
 	return addr;
 }
 
-/* The track with the most free slots, not counting `skip`. */
+/* Finds the track with the most free slots, not counting `skip`. */
 static struct node_track *track_emptiest(const struct space *s,
 					 const struct node_track *skip)
 {
@@ -335,8 +337,8 @@ static struct node_track *track_emptiest(const struct space *s,
 	return best;
 }
 
-/* An eighth of a track is left free, so that nodes on it which are changed
- * find slots there. */
+/* May mirrors go to this track?  An eighth of it stays free, so that nodes on
+ * it that are changed find slots there. */
 static bool track_takes_mirrors(const struct node_track *t)
 {
 	return t->busy_n + t->slots / 8 < t->slots;
@@ -352,7 +354,8 @@ traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
 		t = track_emptiest(s, own);
 		slot = 0;
 	}
-	/* The only track with room: half of it away. */
+	/* There is only one track with room: the mirror goes half of it
+	 * away. */
 	if (!t || (t->failed && own && !own->failed && !track_is_full(own))) {
 		t = slot_find(s, of, &mine);
 		assert(t && !track_is_full(t));
@@ -392,7 +395,8 @@ traxaddr space_slot_take_other(struct space *s, traxaddr bad,
 		struct node_track *t = &s->track[i];
 		const uint64_t away = t->addr > bad ? t->addr - bad :
 						      bad - t->addr;
-		/* Worse by more than any distance. */
+		/* A track with a failed write, or that of the bad slot, is
+		 * worse by more than any distance. */
 		const uint64_t cost =
 			away + (t->failed ? s->sectors * 4 : 0) +
 			(t == of_bad ? s->sectors * 2 : 0) +
@@ -433,8 +437,9 @@ static bool pending_add_slot(struct pending *p, traxaddr addr)
 }
 
 /*
- * A damaged tree may name a slot twice or one that is none: told, not obeyed.
- * Without memory for the list the slot stays busy until the next mount.
+ * A damaged tree may name a slot twice, or one that does not exist: that is
+ * reported, and nothing is freed.  Without memory for the list the slot stays
+ * busy until the next mount.
  */
 void space_slot_free(struct space *s, traxaddr addr, uint64_t node_gen)
 {
@@ -502,7 +507,7 @@ size_t slots_map_bytes(const struct space *s)
 	return bytes;
 }
 
-/* Words at a time: there may be millions of slots. */
+/* Copies whole words, as there may be millions of slots. */
 static void bits_save(const struct node_track *t, uint8_t *map)
 {
 	const size_t bytes = map_bytes(t->slots);

@@ -18,8 +18,8 @@
 #include "base/msg.h"
 #include "space/space_internal.h"
 
-/* Kept for deletes on a full disk and for node tracks: 0.5 %, at least 4 MiB,
- * but not more than 1/32 of a small disk. */
+/* Room kept for deletes on a full disk and for node tracks: one 200th of the
+ * disk, at least 4 MiB, but not more than one 32nd of a small disk. */
 #define OWN_FRACTION 200u
 #define OWN_MIN_SECTORS 8192u
 #define OWN_MAX_FRACTION 32u
@@ -52,13 +52,14 @@ static struct space_load *load_find(const struct space *s, uint32_t group)
 struct sector_part {
 	uint32_t group;
 	uint64_t first, n;
-	struct space_load *load;	/* if the group is being loaded */
+	struct space_load *load;	/* the load of the group; NULL: it is
+					 * not being loaded */
 	struct rangeset *set;	/* free set of the known part, NULL: none */
 	uint64_t known;		/* leading sectors whose state is known */
 	bool goes_on;		/* the range began in the group before */
 };
 
-/* The first piece of [first, first + n). */
+/* The part of [first, first + n) that lies in its first group. */
 static struct sector_part piece_first(struct space *s, uint64_t first,
 				      uint64_t n)
 {
@@ -83,7 +84,7 @@ static struct sector_part piece_first(struct space *s, uint64_t first,
 	return p;
 }
 
-/* How many of [first, first + n) are in the set. */
+/* Number of sectors of [first, first + n) that are in the set. */
 static uint64_t count_in(const struct rangeset *set, uint64_t first,
 			 uint64_t n)
 {
@@ -184,8 +185,8 @@ static bool range_is_valid(const struct space *s, traxaddr addr, uint64_t n)
 	return n && addr < s->sectors && n <= s->sectors - addr;
 }
 
-/* Everything known of the piece is free, taken, or was freed in this
- * generation by the same change (an owner that was rewritten). */
+/* Checks an addition: all known sectors of the part must be free, taken, or
+ * freed in this generation by the same change (an owner that is rewritten). */
 static int put_check(struct space *s, const struct sector_part *p)
 {
 	const struct rangeset *mine = &pending_running(s)->sectors;
@@ -287,8 +288,8 @@ static void misfits_forget(struct space_group *g)
 		g->misfit[i] = UINT32_MAX;
 }
 
-/* Of a group that is not loaded: what was freed may lie between two runs that
- * were there. */
+/* Raises the upper bound of the longest run of a group that is not loaded:
+ * freed sectors may lie between two runs. */
 static void largest_guess(struct space_group *g, uint64_t n)
 {
 	const uint64_t most = 2 * (uint64_t)g->largest + n;
@@ -396,12 +397,12 @@ void space_forget_misfits(struct space *s)
 		misfits_forget(&s->group[g]);
 }
 
-/* ---- Free sets are given back ------------------------------------------ */
+/* ---- Unloading groups ---- */
 
 /* Number of groups that stay loaded whatever memory they need, so that an
  * operation which has waited for one still finds it. */
 #define LOADED_LEAST 16u
-/* Ranges freed at a time of a set that was given back: some microseconds. */
+/* Ranges of an unloaded set that are freed at a time: some microseconds. */
 #define SHRINK_RUNS 128u
 
 static void shrink_unloaded(struct space *s, size_t most)

@@ -97,7 +97,7 @@ int space_grow(struct space *s, uint64_t sectors)
 	s->free_total += sectors - s->sectors;
 	s->sectors = sectors;
 	s->groups = (uint32_t)groups;
-	/* What was free at its end goes on into what is new. */
+	/* Its free run at the end continues in the new sectors. */
 	group[last].free += group_sectors(s, last) - had;
 	group[last].largest += group_sectors(s, last) - had;
 	for (uint32_t g = last + 1; g < s->groups; g++)
@@ -133,7 +133,7 @@ void space_set_gen(struct space *s, uint64_t gen)
 	s->gen = gen;
 }
 
-/* Frees `most` runs of a set at most; their number. */
+/* Frees at most `most` runs of a set; returns their number. */
 static size_t sectors_release_some(struct space *s, struct rangeset *sectors,
 				   size_t most)
 {
@@ -141,8 +141,9 @@ static size_t sectors_release_some(struct space *s, struct rangeset *sectors,
 	size_t n = 0;
 
 	for (; n < most && rangeset_next(sectors, 0, &r); n++) {
-		/* No longer pending before it is free: a group that is being
-		 * loaded counts both.  A whole run needs no memory. */
+		/* A run is removed from the pending set before it is free, as a
+		 * group that is being loaded counts both.  A whole run needs no
+		 * memory. */
 		rangeset_remove(sectors, r.first, r.n);
 		sectors_release(s, r.first, r.n);
 	}

@@ -1,16 +1,17 @@
 /*
- * space.h - what may be written where: node slots, free sectors, generations.
+ * space.h - which sectors and node slots may be written: free sectors, slots,
+ * generations.
  *
- * Pure memory: no I/O, no tree.  Three states of a sector: free, used, and
- * pending(g): freed in generation g, which becomes free when the root of g is
- * durable (doc/design/space.md).  A generation g is the time between two cuts;
- * its root describes the state at the cut that ended it.  What a replica had is
- * free earlier: when the record that drops it is durable.
+ * Pure memory: no I/O, no tree.  A sector is free, used, or pending(g): freed
+ * in generation g, and free when the root of g is durable
+ * (doc/design/space.md).  A generation g is the time between two cuts; its root
+ * describes the state at the cut that ended it.  Sectors of a replica are free
+ * earlier: when the record that drops it is durable.
  *
- * The truth about data is the tree's OWNER items; free space is what has no
- * owner.  Every change of an OWNER item, in normal running and in replay, is
- * told to space_owner_put / space_owner_del, the only way by which counts and
- * pending sets change.  Per-group free sets are loaded from the OWNER items on
+ * The OWNER items of the tree are the truth about data; a sector without an
+ * owner is free.  Every change of an OWNER item, in normal running and in
+ * replay, goes to space_owner_put or space_owner_del, which alone change counts
+ * and pending sets.  Free sets of groups are loaded from the OWNER items on
  * first use (tree_load_group).
  *
  * Lifetime: owned by the tree (tree/tree.h).  Errors: -ENOMEM, -ENOSPC,
@@ -31,13 +32,13 @@ struct space;
 int space_new(uint64_t sectors, struct space **space);
 void space_free(struct space *space);
 
-/* More sectors, all of them free; no group may be loaded.  -ENOMEM, -EINVAL. */
+/* Adds sectors, all of them free; no group may be loaded. -ENOMEM, -EINVAL. */
 int space_grow(struct space *space, uint64_t sectors);
 
 /* Sectors that no user can ever have (super_fixed_sectors); 0 at first. */
 void space_set_fixed(struct space *space, uint64_t sectors);
 
-/* The generation that is running; goes up at each cut. */
+/* The running generation; it goes up at each cut. */
 uint64_t space_gen(const struct space *space);
 void space_set_gen(struct space *space, uint64_t gen);
 
@@ -75,9 +76,9 @@ uint32_t space_group_free(const struct space *space, uint32_t group);
  * loaded. */
 uint32_t space_group_largest(const struct space *space, uint32_t group);
 /*
- * So many sectors were found not to fit into a part of a track of the group, or
- * whole tracks of that length not to be there; forgotten when what is free in
- * the group changes.  UINT32_MAX: nothing is known.
+ * The least number of sectors that were found not to fit into a part of a track
+ * of the group, or not to be free in whole tracks; forgotten when the free set
+ * of the group changes.  UINT32_MAX: nothing is known.
  */
 enum space_fit { SPACE_FIT_PART, SPACE_FIT_WHOLE, SPACE_FITS };
 uint32_t space_group_misfit(const struct space *space, uint32_t group,
@@ -106,22 +107,22 @@ int space_load_feed(struct space *space, uint32_t group, traxaddr addr,
 int space_load_end(struct space *space, uint32_t group);
 void space_load_abort(struct space *space, uint32_t group);
 
-/* Free now, of loaded groups: neither owned, nor taken, nor pending. */
+/* The free sectors of loaded groups: neither owned, nor taken, nor pending. */
 const struct rangeset *space_free_set(const struct space *space);
 
-/* Takes free sectors for a write that is about to be made; not logged.  The
- * OWNER item that follows makes it lasting; space_give_back undoes it. */
+/* Takes free sectors for a coming write; this is not logged.  The OWNER item
+ * that follows makes it lasting; space_give_back undoes it. */
 int space_take(struct space *space, uint64_t sector, uint64_t n);
 void space_give_back(struct space *space, uint64_t sector, uint64_t n);
 
-/* Promises room when data is written to memory, until it is placed.  -ENOSPC:
- * free + pending sectors, less what is reserved and what the file system keeps
- * for itself, do not suffice. */
+/* Reserves room for data that is written to memory, until it has a place.
+ * -ENOSPC: free and pending sectors, less what is reserved and what the file
+ * system keeps for itself, do not suffice. */
 int space_reserve(struct space *space, uint64_t sectors);
 void space_release(struct space *space, uint64_t sectors);
 
-/* Are there sectors for node tracks that anybody may ask for?  Half of what is
- * kept is only for deletes and for the nodes of data that was promised room. */
+/* May node tracks be made for any transaction?  Half of the kept room is only
+ * for deletes and for the nodes of data for which room was reserved. */
 bool space_may_grow(const struct space *space);
 
 struct space_counts {
@@ -138,33 +139,33 @@ void space_count(const struct space *space, struct space_counts *out);
 
 /* ---- Node slots ---- */
 
-/* Free slots that are not reserved.  A transaction reserves what it may need.
- */
+/* Number of free slots that are not reserved.  A transaction reserves what it
+ * may need. */
 uint64_t space_slots_free(const struct space *space);
 uint64_t space_slots_total(const struct space *space);
 bool space_slots_reserve(struct space *space, unsigned n);
 void space_slots_release(struct space *space, unsigned n);
 
 /*
- * A slot for a node that should lie near `near` (0: anywhere): the same node
- * track, else the nearest track with a free slot; `apart`: not on near's track
- * if it can be helped (a mirror).  Never fails when one was reserved; consumes
- * the reservation.  Returns its address.
+ * Takes a slot for a node that should lie near `near` (0: anywhere): on the
+ * same node track, else on the nearest track with a free slot; `apart`: on
+ * another track than near's if possible (a mirror).  Never fails when a slot
+ * was reserved, and uses the reservation.  Returns the slot's address.
  */
 traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);
 
 /*
- * A slot for the mirror of the node at `of`, on another track while there is
- * one with a free slot.  Mirrors of any nodes follow one another on a track
- * that was the emptiest, so that a checkpoint writes them in few accesses.
- * Uses up one reserved slot, like space_slot_take.
+ * Takes a slot for the mirror of the node at `of`, on another track while one
+ * has a free slot.  Mirrors of any nodes follow one another on a track that was
+ * the emptiest, so that a checkpoint writes them in few accesses.  Uses one
+ * reserved slot, like space_slot_take.
  */
 traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
 
 /*
- * A slot behind the one that it gave last, on a track that was the emptiest and
- * on which no mirrors are being put: nodes that are written together go out in
- * few accesses.  0: there is none.  Uses up a reserved slot.
+ * Takes a slot behind the one that it returned last, on a track that was the
+ * emptiest and to which no mirrors go: nodes that are written together need few
+ * accesses. 0: there is none.  Uses one reserved slot.
  */
 traxaddr space_slot_take_next(struct space *space);
 
@@ -173,17 +174,17 @@ traxaddr space_slot_take_next(struct space *space);
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);
 
 /*
- * Another slot for a node or mirror that could not be written to `bad`; if
- * possible on another track than that and than the other copy (`other`; 0:
- * there is none); `frozen`: on a track that the last cut knew.  Uses up one
- * reserved slot.  0: there is none, and the reservation stays.
+ * Takes another slot for a node or mirror that could not be written to `bad`;
+ * if possible on another track than that one and than the other copy (`other`;
+ * 0: there is none); `frozen`: on a track that the last cut knew.  Uses one
+ * reserved slot. 0: there is none, and the reservation stays.
  */
 traxaddr space_slot_take_other(struct space *space, traxaddr bad,
 			       traxaddr other, bool frozen);
 
 /*
- * A write to a slot has ended, well or not.  A track that a write has failed on
- * is used only where no other has a free slot, until a write there is good.
+ * A write to a slot has ended, well or not.  After a failed write the track is
+ * used only where no other has a free slot, until a write to it succeeds.
  */
 void space_slot_written(struct space *space, traxaddr addr, bool good);
 /* Free slots of such tracks. */
@@ -206,13 +207,13 @@ int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 
 /* ---- Cut and durable ---- */
 
-/* The length of a payload, if there were a cut now. */
+/* The length that the payload of a cut would have now. */
 size_t space_cut_bytes(const struct space *space);
 
 /*
- * Ends the running generation: freezes what its root will say into a payload
- * (slot map, then group table; allocated, caller frees), and starts the next.
- * Nothing has changed when it fails: -ENOMEM, -EFBIG.
+ * Ends the running generation: writes what its root will say into a payload
+ * (slot map, then group table; allocated, caller frees), and starts the next
+ * generation.  Nothing has changed when it fails: -ENOMEM, -EFBIG.
  */
 int space_cut(struct space *space, void **payload, uint32_t *slotmap_bytes,
 	      uint32_t *group_bytes);

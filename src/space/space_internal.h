@@ -12,7 +12,8 @@
 #include "base/rangeset.h"
 #include "space/space.h"
 
-/* The running generation, one being written, and one to spare. */
+/* Generations whose pending sets are kept: the running one, one being written,
+ * and two to spare; a power of two. */
 #define PENDING_GENS 4u
 
 /* Sectors and slots freed in one generation, which wait for its root. */
@@ -28,7 +29,7 @@ struct space_group {
 	uint32_t largest;	/* longest free run; an upper bound when it is
 				 * stale or the group is not loaded */
 	uint32_t misfit[SPACE_FITS]; /* see space_group_misfit */
-	uint64_t used;		/* value of space.clock at its last use */
+	uint64_t used;		/* value of space->clock at its last use */
 	bool stale;
 	bool loaded;
 };
@@ -49,7 +50,8 @@ struct node_track {
 	uint64_t *busy;		/* bit set: the slot may not be taken; set
 				 * beyond the last slot, too */
 	uint64_t *tree;		/* bit set: the running tree uses the slot */
-	bool failed;		/* the last write to one of its slots did */
+	bool failed;		/* the last write to one of its slots has
+				 * failed */
 	bool fresh;		/* it joined after the last cut */
 	size_t saved_at;	/* not fresh: where the payload of the last cut
 				 * has its bits */
@@ -57,8 +59,8 @@ struct node_track {
 
 struct space {
 	uint64_t sectors, fixed;
-	uint64_t gen, durable_gen;	/* the running one; of the last root on
-					 * disk */
+	uint64_t gen, durable_gen;	/* the running generation, and that of
+					 * the last durable root */
 
 	struct space_group *group;
 	uint32_t groups;
@@ -87,8 +89,9 @@ struct space {
 	traxaddr last_slot;	/* slot of the last node that had no
 				 * neighbour */
 	traxaddr last_mirror;	/* the slot that was taken last for a mirror */
-	traxaddr last_run;	/* the same for a node that was to lie behind
-				 * others (space_slot_take_next) */
+	traxaddr last_run;	/* the slot that was taken last for a node that
+				 * was to lie behind others
+				 * (space_slot_take_next) */
 };
 
 struct pending *pending_running(struct space *space);

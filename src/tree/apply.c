@@ -22,12 +22,14 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-/* Two neighbours share what they hold while they are at most this full. */
+/* Percent up to which two neighbouring leaves may be full together when they
+ * share their items: in fuller ones the next insertion would split all the
+ * same. */
 #define GIVE_PERCENT 90u
 
 /* ---- Slots and buffers ---- */
 
-/* A slot on this device number is no slot: no device has it. */
+/* A device number that no device has: addresses on it are no slots. */
 #define NOWHERE 255u
 
 static bool use_reserved(struct tree *tree, unsigned slots)
@@ -45,7 +47,8 @@ static void free_slot(struct tree *tree, traxaddr addr, uint64_t gen)
 {
 	if (!addr || addr_device(addr) == NOWHERE)
 		return;
-	/* A write to it may be under way: nobody else gets it before that. */
+	/* A write to the slot may be under way: it is pending, so that it is
+	 * not reused before. */
 	if (tree->ckpt.phase == CKPT_SPILLING)
 		gen = tree->gen - 1;
 	if (gen != tree->gen)
@@ -149,12 +152,13 @@ void apply_touch(struct tree *tree, struct buffer *buffer)
 	const struct node_ptr old = buffer->ptr;
 	unsigned i = 0;
 
-	/* What was changed last is spilled last. */
+	/* The leaves changed last are spilled last. */
 	if (buffer->state == BUFFER_DIRTY && !buffer->level)
 		buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 	if (buffer->state == BUFFER_DIRTY)
 		return;
-	/* Written out early, and no root knows its place. */
+	/* The node was spilled, and no root knows its slot, so it can stay
+	 * there. */
 	if (old.gen == tree->gen && buffer->state != BUFFER_FROZEN) {
 		buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 		return;
@@ -260,7 +264,8 @@ static bool would_fit(const struct buffer *a, const struct buffer *b)
 	       NODE_BODY_BYTES * 3 / 4;
 }
 
-/* Appends what `from` holds. `from` is not changed: it may be frozen. */
+/* Appends the items or children of `from`, which is not changed: it may be
+ * frozen. */
 static void take_over(struct buffer *to, const struct buffer *from, unsigned at)
 {
 	const unsigned n = node_count(from->node);

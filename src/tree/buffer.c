@@ -106,7 +106,7 @@ static bool evictable(const struct buffer *buffer)
 	       !buffer->children;
 }
 
-/* Takes a buffer off whatever list it is on. */
+/* Removes a buffer from the list that it is on. */
 static void unlist(struct buffer_cache *buffers, struct buffer *buffer)
 {
 	if (buffer->state == BUFFER_FREE)

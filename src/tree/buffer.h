@@ -10,10 +10,10 @@
  *                                frozen --its root is durable--> clean
  *
  * A live buffer is part of the running tree: its parent is resident, is known
- * here, and counts it.  What is not live any more, but frozen, loading or
- * pinned, is kept until that ends.  A frozen live buffer that is to be changed
- * stays the live one; what it pinned moves to a shadow, a buffer that is only
- * frozen.
+ * here, and counts it.  A buffer that is not live any more, but frozen, loading
+ * or pinned, is kept until that ends.  A frozen live buffer that is to be
+ * changed stays the live one; its old content moves to a shadow, a buffer that
+ * is only frozen.
  *
  * Invariants: 1. a buffer is on the lru list exactly when it may be evicted:
  * clean, live, no pins, no children.  2. the hash finds every buffer that has
@@ -80,8 +80,8 @@ struct buffer_cache {
 	struct pool *pool;
 	struct list free, lru, dirty, frozen;
 	size_t n_free, n_lru, n_dirty, n_frozen;
-	/* how many such buffers were used, and how many left without having
-	 * been */
+	/* number of such buffers that were used, and that were evicted without
+	 * having been */
 	uint64_t siblings_used, siblings_unused;
 };
 
@@ -95,7 +95,7 @@ struct buffer *buffer_find(const struct buffer_cache *buffers, traxaddr addr);
 /* Gives a buffer without an address, evicting another if necessary. NULL: none
  * can be evicted. */
 struct buffer *buffer_get(struct buffer_cache *buffers);
-/* How many buffer_get would give. */
+/* Number of buffers that buffer_get could return. */
 size_t buffer_available(const struct buffer_cache *buffers);
 
 /* Makes a buffer free. It must not be pinned, have children or be on anybody

@@ -41,8 +41,8 @@
 /* A checkpoint that was due to the fill of the log and could trim nothing,
  * because records are pinned, is repeated after 1 s at the earliest. */
 #define FILL_PAUSE_NS NS_PER_SECOND
-/* What is charged for a buffer that is frozen, and for one that is clean
- * again. */
+/* Charged to the turn for a buffer that is frozen, and for one that is clean
+ * again, in nanoseconds. */
 #define FREEZE_NS 50u
 /* Below this fill of the log a checkpoint waits until pinned data has been
  * destaged, because it can trim the log then. */
@@ -186,7 +186,8 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	};
 	rc = area_reserve(tree,
 			  format_area_bytes(space_cut_bytes(tree->space)));
-	/* The last that can fail: a generation ends once. */
+	/* This is the last step that can fail, as a generation can end only
+	 * once. */
 	if (!rc)
 		rc = space_cut(tree->space, &ckpt->payload,
 			       &root->slotmap_bytes, &root->group_bytes);
@@ -243,12 +244,13 @@ static void finish(struct tree *tree)
 	txn_feed_starved(tree);
 }
 
-/* Runs of free sectors released at a time, and what is charged for one. */
+/* Runs of free sectors released at a time, and the nanoseconds charged for
+ * each. */
 #define RELEASE_RUNS 32u
 #define RELEASE_RUN_NS 3000u
 
-/* A generation may have freed millions of runs.  What waits for the checkpoint
- * waits until their room is free. */
+/* Releases sectors in steps, as a generation may have freed millions of runs.
+ * Waiters for the checkpoint wait until their room is free. */
 static void run_releasing(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -277,7 +279,7 @@ static void give_up(struct tree *tree)
 	tree_wake(&ckpt->next_list, -EIO);
 }
 
-/* No copy of the root could be written: both are written again after a
+/* No copy of the root could be written: has both written again after a
  * pause. */
 static void root_failed(struct tree *tree, const struct disk_request *req)
 {
@@ -294,8 +296,8 @@ static void root_failed(struct tree *tree, const struct disk_request *req)
 	give_up(tree);
 }
 
-/* There is no memory for a root: nothing has changed yet.  Returns when it is
- * tried again; UINT64_MAX: never. */
+/* There is no memory for a root, and nothing has changed yet.  Returns the time
+ * of the next try; UINT64_MAX: never. */
 static uint64_t cut_failed(struct tree *tree, int rc, uint64_t now_ns)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -326,7 +328,7 @@ static void root_done(struct disk_request *req)
 	if (--ckpt->roots_left)
 		return;
 	if (ckpt->roots_good)
-		finish(tree);	/* the loop goes on with it */
+		finish(tree);	/* the loop continues it */
 	else
 		root_failed(tree, req);
 }
@@ -409,8 +411,8 @@ bool ckpt_would_help(const struct tree *tree)
 	return tree->pending || tree->pending_frozen;
 }
 
-/* The log is full enough for a checkpoint, but pinned data is being destaged:
- * a checkpoint after that would trim more. */
+/* Does the checkpoint wait, though the log is full enough for it?  It does
+ * while pinned data is being destaged, as after that it would trim more. */
 static bool waits_for_destage(struct tree *tree, unsigned fill)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -459,8 +461,8 @@ static bool would_trim(const struct tree *tree)
 	       log_oldest_pinned(tree->log) > tree->durable.tail_seq;
 }
 
-/* Nothing has changed since the last root, and that is all that was asked
- * for. */
+/* Is the checkpoint that was asked for needless, as nothing has changed since
+ * the last root? */
 static bool is_needless(const struct tree *tree)
 {
 	return !tree->gen_changed && !would_trim(tree) && !tree->pending &&
@@ -469,8 +471,8 @@ static bool is_needless(const struct tree *tree)
 	       tree->durable.epoch == tree->epoch;
 }
 
-/* When it goes on by itself, as it does while it releases or when what has
- * failed is written again; UINT64_MAX: a write is awaited. */
+/* Time at which the checkpoint goes on by itself: while it releases, or when
+ * failed writes are repeated; UINT64_MAX: it waits for a write. */
 static uint64_t ckpt_retry_ns(const struct checkpoint *ckpt, uint64_t now_ns)
 {
 	const bool waits = !ckpt->writes && ckpt->log_done &&

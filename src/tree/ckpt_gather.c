@@ -1,24 +1,25 @@
 /*
- * ckpt_gather.c - leaves that follow each other in the tree, and lie apart on
- * the disk, get slots one behind the other.
+ * ckpt_gather.c - gives leaves that follow each other in the tree, and lie
+ * apart on the disk, slots one behind the other.
  *
  * A changed leaf stays in its node track while there is room, but after weeks
  * the leaves of a directory lie wherever a slot was free when they were
  * changed.  Siblings that lie together are read in one access (node_run.c).
  *
- * This is done at a cut, when somebody has asked for it (tree_gather) because
- * the disk has nothing else to do: the leaves of some parents that have
- * changed are changed, too, as far as they are in memory, and go out with that
- * checkpoint.  Their content stays, so the log says nothing of it.
+ * This is done at a cut, if it was asked for (tree_gather) because the disk has
+ * nothing else to do: the leaves of some parents that have changed are changed,
+ * too, as far as they are in memory, and are written with that checkpoint.
+ * Their content stays, so nothing is logged.
  */
 #include "tree/ckpt_internal.h"
 
-/* Leaves that one cut takes, at most. */
+/* Most leaves that one cut gathers, so that it takes no long turn. */
 #define GATHER_MOST 512u
-/* Nothing is gained where so many leaves lie one behind the other on the
- * average: reading them on takes longer than the way there. */
+/* Leaves are not gathered where this many or more lie one behind the other on
+ * the average: reading them takes longer than the way there, so nothing is
+ * gained. */
 #define GATHER_RUN 4u
-/* Slots that are free, at least, for each that is needed: others change nodes
+/* Free slots that there must be for each one needed: other nodes change
  * meanwhile. */
 #define GATHER_SLOTS 2u
 /* Slots of other nodes that a run of leaves may have between two, see
@@ -30,7 +31,8 @@ void tree_gather(struct tree *tree)
 	tree->ckpt.gather = true;
 }
 
-/* Children whose slot is not soon behind that of the one before. */
+/* Number of children whose slot does not follow soon behind that of the child
+ * before. */
 static unsigned breaks(const void *parent)
 {
 	const unsigned children = node_count(parent);

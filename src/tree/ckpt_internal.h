@@ -11,12 +11,13 @@
 
 #include "tree/tree_internal.h"
 
-/* Time that is charged for a leaf which a checkpoint takes on. */
+/* Charged for a leaf that a checkpoint moves, in nanoseconds. */
 #define CKPT_TAKE_NS 1500u
 
 /* ---- checkpoint.c ---- */
 
-/* The buffer joins those that are to be written; freeze: and is frozen. */
+/* ckpt_add adds a buffer to those that are to be written; ckpt_freeze freezes
+ * it, too. */
 void ckpt_add(struct checkpoint *ckpt, struct buffer *buffer);
 void ckpt_freeze(struct tree *tree, struct buffer *buffer);
 

@@ -1,32 +1,32 @@
 /*
- * ckpt_spill.c - leaves are written without a checkpoint, so that their buffers
- * can be used for others.
+ * ckpt_spill.c - writes leaves without a checkpoint, so that their buffers can
+ * be used for others.
  *
  * When too many nodes are dirty, a checkpoint would write all of them, also
- * those that are changed again at once: of files that are made in a hundred
+ * those that will soon be changed again: when files are made in a hundred
  * directories by turns, each checkpoint would write the same leaves again.  So
  * only those that were not changed for longest are written: mostly they are
  * full.  They go one behind the other, in the order of their keys, to slots on
- * a track that was the emptiest, and their mirrors to another: two sweeps,
+ * a track that was the emptiest, and their mirrors to another one: two sweeps,
  * however far apart they were.  No root knows these slots; a crash leaves
- * nothing of them, and the log has what they hold.  Their checksums are in
- * their parents, which are dirty and stay in memory until the checkpoint.
+ * nothing of them, and the log has their content.  Their checksums are in their
+ * parents, which are dirty and stay in memory until the checkpoint.
  *
- * While they are written they are frozen.  One that is changed meanwhile goes
- * on in another slot, as at a checkpoint; slots that are given up meanwhile are
- * pending, because a write to them may be under way.
+ * While they are written they are frozen.  A leaf that is changed meanwhile
+ * goes on in another slot, as at a checkpoint; slots that are given up
+ * meanwhile are pending, because a write to them may be under way.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "tree/ckpt_internal.h"
 
-/* Of the dirty nodes, one in so many is written, those that were changed last
- * are not: more of them would soon be changed again.  With fewer leaves than
- * this a checkpoint is made. */
+/* One part in eight of the dirty nodes is written, never those changed last: of
+ * more, many would soon be changed again.  If there are fewer leaves than
+ * SPILL_LEAST a checkpoint is made instead. */
 #define SPILL_PART 8u
 #define SPILL_LEAST 16u
-/* Leaves that one turn takes, at most. */
+/* Most leaves that one spill writes, so that it takes no long turn. */
 #define SPILL_MOST 512u
 
 static bool may_spill(const struct buffer *buffer)
@@ -82,7 +82,7 @@ bool ckpt_spill_begin(struct tree *tree)
 	}
 	if (!tree->log_started || n < SPILL_LEAST)
 		return false;
-	free(ckpt->payload);	/* that of the last root */
+	free(ckpt->payload);	/* payload of the last root */
 	ckpt->payload = NULL;
 	qsort(ckpt->buffer, n, sizeof(*ckpt->buffer), by_key);
 	for (size_t i = 0; i < n; i++)
@@ -159,9 +159,9 @@ static int spill_write(struct tree *tree)
 }
 
 /*
- * Leaves that replay has changed, and their mirrors, are written to their new
- * slots, which no root knows, so that their buffers can be evicted.  They may
- * be changed and written again: their generation goes on.
+ * Writes leaves that replay has changed, and their mirrors, to their new slots,
+ * which no root knows, so that their buffers can be evicted.  They may be
+ * changed and written again, as their generation goes on.
  */
 int ckpt_spill(struct tree *tree)
 {

@@ -36,7 +36,7 @@ static void seal_children(struct tree *tree, struct buffer *buffer)
 		if (ptr.gen != tree->ckpt.gen)
 			continue;
 		child = frozen_child(tree, ptr.addr);
-		if (!child)	/* recovery has written it out early */
+		if (!child)	/* recovery has spilled it */
 			continue;
 		assert(child->sealed);
 		node_child_set(buffer->node, i, &child->ptr);
@@ -170,7 +170,7 @@ static bool is_superfluous(const struct tree *tree, const struct buffer *buffer)
 
 /* ---- The order ---- */
 
-/* Items that are moved between two looks at the turn. */
+/* Steps of the sort between two checks whether the turn is full. */
 #define ORDER_STEP 512u
 
 static struct buffer *ckpt_nth(const struct checkpoint *ckpt, size_t i)
@@ -219,8 +219,8 @@ static bool is_ordered(struct tree *tree)
 
 /* ---- Submitting ---- */
 
-/* What is charged for a node that is sealed and submitted, for each of its
- * children, and for a mirror. */
+/* Charged in nanoseconds for a node that is sealed and submitted, for each of
+ * its children, and for a mirror. */
 #define NODE_NS 6000u
 #define CHILD_NS 60u
 #define MIRROR_NS 1500u
@@ -288,9 +288,9 @@ bool ckpt_all_submitted(const struct checkpoint *ckpt)
 
 /* ---- Slots that can't be written ---- */
 
-/* Finds another slot. The running generation has the node at the same place, or
- * has already left the bad slot for another (with a shadow) and will never use
- * it. */
+/* Takes another slot.  The running generation has the node at the same place,
+ * or has already left the bad slot for another (with a shadow) and will never
+ * use it. */
 static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
 			     traxaddr bad, traxaddr other)
 {

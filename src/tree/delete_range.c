@@ -1,9 +1,9 @@
 /*
- * delete_range.c - deleting all items of a range of keys.
+ * delete_range.c - deletes all items of a range of keys.
  *
  * Leaves wholly inside the range are dropped unread: only their parent need be
- * resident.  What a dropped leaf covered goes to its left neighbour below the
- * same parent, or the right one, whichever is resident; when neither is, an
+ * resident.  The range of a dropped leaf goes to its left neighbour below the
+ * same parent, or to the right one, whichever is resident; if neither is, an
  * empty leaf takes its place and then takes over its right neighbours.
  */
 #include "tree/tree_internal.h"
@@ -55,7 +55,7 @@ static void cut_leaf(struct range_walk *walk, struct buffer *leaf)
 	apply_shrink(walk->tree, leaf);
 }
 
-/* Takes child i out of the tree; a neighbour has its range now. */
+/* Removes child i from the tree; a neighbour has its range now. */
 static void drop_child(struct tree *tree, struct buffer *parent, unsigned i)
 {
 	const struct node_ptr ptr = node_child(parent->node, i);

@@ -1,11 +1,11 @@
 /*
- * fetch.c - nodes from disk: all that a transaction missed at once, each
- * verified before anybody sees it.
+ * fetch.c - reads nodes from the disk: all that a transaction missed at once,
+ * each verified before it is used.
  *
  * A loading buffer hangs below its parent like a resident one, so whatever
- * happens to the parent meanwhile (copied, split, joined) is done to it too.
- * When the node leaves the tree while it is being read, what comes is thrown
- * away unseen.
+ * happens to the parent meanwhile (copied, split, joined) is done to it, too.
+ * If the node leaves the tree while it is being read, its content is thrown
+ * away.
  *
  * A copy is bad when the read fails, its checksum is not its pointer's, or
  * node_verify finds a reason.  Then the mirror is read.
@@ -27,7 +27,7 @@ static bool slot_is_used(const struct tree *tree, traxaddr addr)
 	return !addr || space_slot_used(tree->space, addr);
 }
 
-/* Why the copy just read can't be used; NULL: it can. */
+/* Returns why the copy just read cannot be used; NULL: it can. */
 static const char *judge(struct buffer *buffer)
 {
 	if (buffer->req.disk.result)
@@ -52,8 +52,9 @@ static void wake_waiting(struct buffer *buffer, int rc)
 	}
 }
 
-/* The range a parent gives is the truth; a repaired one may be larger than
- * what the node says, and must hold when the node is written next. */
+/* The range that the parent gives is the true one.  After a repair it may be
+ * larger than the node says, and must be stored when the node is written
+ * next. */
 static void normalize(struct buffer *buffer)
 {
 	node_set_low(buffer->node, buffer->low);
@@ -190,7 +191,7 @@ static void submit(struct buffer *buffer)
 	queue_submit(tree->queue, &buffer->req);
 }
 
-/* A buffer that is to be loaded; NULL: no buffer can be had now. */
+/* Gets a buffer for a node that is to be loaded; NULL: there is none now. */
 static struct buffer *prepare(struct tree *tree, const struct txn_miss *miss)
 {
 	struct buffer *buffer;
@@ -230,8 +231,8 @@ struct buffer *fetch_prepare(struct tree *tree, struct buffer *parent,
 	return prepare(tree, &miss);
 }
 
-/* The same, and it is on its way.  Recovery reads each node by itself: it does
- * not count the buffers that it needs. */
+/* The same, and starts the read.  Recovery reads each node by itself, as it
+ * does not count the buffers that it needs. */
 static struct buffer *load(struct tree *tree, const struct txn_miss *miss,
 			   bool alone)
 {
@@ -290,7 +291,7 @@ void tree_copies_ready(struct tree *tree)
 	}
 }
 
-/* The buffer that is nearest, on the way down, to the node of a level where a
+/* Returns the lowest resident buffer on the way to the node of a level where a
  * key is. */
 static struct buffer *buffer_down(struct tree *tree, struct key key,
 				unsigned level)

@@ -1,14 +1,13 @@
 /*
- * groups.c - free sets of groups from OWNER items, and new node tracks.
+ * groups.c - loads free sets of groups from OWNER items, and makes node tracks.
  *
  * A group is loaded in steps of one read-only transaction each, which feed
- * owners to the space from a cursor on; what changes behind the cursor the
- * space keeps right itself.  The last owner that begins before the group is
- * fed first.
+ * owners to the space from a cursor on; the space takes in changes behind the
+ * cursor by itself.  The last owner that begins before the group is fed first.
  *
  * Node tracks: when fewer than a quarter of the slots are free, a transaction
- * of the tree's own puts an OWNER_NODES item where the layer above has picked
- * and taken a place; the space adds the track when it hears of the owner.
+ * of the tree's own puts an OWNER_NODES item at a place that the layer above
+ * has chosen and taken; the space adds the track when it gets this owner.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,9 +18,12 @@
 #include "tree/tree_internal.h"
 #include "tree/tree_format.h"
 
-#define LOAD_NODES 16
+#define LOAD_NODES 16	/* Most leaves that one transaction of a load meets. */
+/* Time until the next try to make a node track for which a slot or a place was
+ * missing. */
 #define RETRY_NS (20 * NS_PER_MS)
-/* One part in so many of the disk: see growth_is_cheap. */
+/* Node tracks may take this part of the disk without waiting, see
+ * growth_is_cheap. */
 #define AT_ONCE_SHARE 32u
 
 static const struct tree_bounds load_bounds = { .nodes = LOAD_NODES };

@@ -1,6 +1,6 @@
 /*
- * logged_data.c - logged data found by recovery: where in the log the last
- * content of each block is.
+ * logged_data.c - logged data found by recovery: for each block the place in
+ * the log of its last content.
  *
  * A map from a hash of (ino, block) to a chain; a later content replaces an
  * earlier one in place.  The list is given in the order of the last contents.

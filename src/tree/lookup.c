@@ -108,7 +108,7 @@ static int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
 	for (unsigned k = 0; k < txn->miss_n; k++)
 		if (txn->miss[k].ptr.addr == ptr.addr)
 			return -EAGAIN;
-	/* What is beyond the bound is met again in the next run. */
+	/* Nodes beyond the bound are met again in the next run. */
 	if (txn->miss_n == txn->bounds.nodes)
 		return -EAGAIN;
 	txn->miss[txn->miss_n++] = (struct txn_miss){

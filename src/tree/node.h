@@ -14,7 +14,7 @@
 #include "format/format.h"
 
 #define NODE_BODY_BYTES (TRAX_NODE_BYTES - sizeof(struct node_header))
-/* What a leaf has for an item beside its value. */
+/* Bytes of an item in a leaf beside its value. */
 #define NODE_ITEM_BYTES sizeof(struct leaf_slot)
 #define NODE_MAX_CHILDREN (NODE_BODY_BYTES / sizeof(struct child_slot))
 

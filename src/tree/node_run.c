@@ -1,5 +1,5 @@
 /*
- * node_run.c - a node is read together with siblings that lie near it on the
+ * node_run.c - reads a node together with siblings that lie near it on the
  * disk, in one access.
  *
  * Leaves below one parent are mostly made one after the other and take slots
@@ -7,12 +7,12 @@
  * the next one soon: the checksums of a large file, the names of a directory.
  * The parent is in memory and has their addresses.
  *
- * How many slots a run has follows from what became of the siblings that were
- * read so far: `reach` grows with each one that is used and shrinks with each
- * one that is evicted unused.  A run never transfers for longer than a turn.
+ * The number of slots of a run follows from what became of the siblings read so
+ * far: `reach` grows with each one that is used and shrinks with each one that
+ * is evicted unused.  A run never transfers for longer than a turn.
  *
- * A sibling that nobody waits for is advice only: when it cannot be had, it is
- * given up without a word, and whoever wants it reads it.
+ * A sibling that nobody waits for is advice only: if it cannot be read it is
+ * given up silently, and a transaction that needs it reads it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,12 +21,14 @@
 
 #define RUNS 4u			/* runs that the disk has at once, at most */
 #define RUN_SLOTS 64u		/* longest run: 1 MiB */
+/* First and least value of `reach`, in slots. */
 #define FIRST_REACH 16
 #define LEAST_REACH 2
 /* A sibling that is used saves a positioning, which costs as much as
  * transferring about eight nodes that are not used. */
 #define USED_GAIN 8
-/* Up to this many slots of other nodes in a row are read and thrown away. */
+/* Most slots of other nodes in a row that a run reads and throws away: they
+ * take less time than a second access. */
 #define GAP_SLOTS 8
 /* The length of a run where no track is known. */
 #define UNKNOWN_TRACK_SLOTS 16u
@@ -50,14 +52,15 @@ struct node_runs {
 					 * slots */
 	uint64_t used, unused;		/* counts of siblings when `reach` was
 					 * set */
-	void *scratch;			/* memory for what is thrown away */
+	void *scratch;			/* memory for slots that are thrown
+					 * away */
 	struct node_run run[RUNS];
 };
 
 /* The siblings of a node that lie near it, by their distance from it in
  * slots. */
 struct siblings {
-	int limit;			/* slots of the run, at most */
+	int limit;			/* most slots of the run */
 	int first, last;		/* the run's slots, as distances */
 	int16_t child[2 * RUN_SLOTS];	/* for each distance the index of the
 					 * child in the parent; -1: no sibling
@@ -177,10 +180,11 @@ static bool extend(struct siblings *siblings, int step, int gap)
 	return false;
 }
 
-/* Extends upwards first, because what is read in order lies there. */
+/* Extends upwards first, because siblings that are read in order lie there. */
 static void choose(const struct tree *tree, struct siblings *siblings)
 {
-	/* A slot that is being written would have to be waited for. */
+	/* A run over a slot that is being written would have to wait for
+	 * that. */
 	const int gap = tree->ckpt.phase == CKPT_WRITING ? 0 : GAP_SLOTS;
 
 	siblings->first = siblings->last = 0;

@@ -1,10 +1,10 @@
 /*
- * replay.c - the records of the log are applied to the tree in memory.
+ * replay.c - applies the records of the log to the tree in memory.
  *
- * Before records are applied, the leaves that they change are brought into
- * memory, as many at once as half of the buffers take, in the order of their
- * addresses: one by one they would cost a way of the head each.  What does not
- * fit, or is met on the way only, is fetched when it is needed.
+ * Before records are applied, the leaves that they change are read, as many at
+ * once as half of the buffers take, in the order of their addresses: one by one
+ * they would cost a seek each.  Leaves that do not fit, or turn out to be
+ * needed later, are fetched then.
  *
  * Of logged data only the place in the log is remembered (logged_data.c).
  */
@@ -21,8 +21,8 @@
 #define REPLAY_BUFFERS 48
 /* Leaves that are read at once: those of some tracks. */
 #define FETCHES 256u
-/* Keys that are looked at for one batch of leaves: this many for each
- * buffer. */
+/* Keys that are looked at for one batch of leaves: this many for each buffer,
+ * and in all. */
 #define KEYS_PER_BUFFER 8u
 #define MAX_KEYS (1u << 17)
 
@@ -65,8 +65,8 @@ static traxaddr missing_node(struct tree *tree, struct key key)
 	return 0;
 }
 
-/* Notes the nodes that the keys from r->next on need and that are not in
- * memory. *end is reduced when that is too much. */
+/* Lists the nodes that the keys from r->next on need and that are not in
+ * memory.  Reduces *end if these are too many. */
 static int wanted_collect(struct replay *r, size_t *end)
 {
 	struct hashmap *seen = hashmap_new();
@@ -106,7 +106,8 @@ static int wait_loads(struct replay *r)
 	return rc < 0 ? rc : 0;
 }
 
-/* Fetches them. A leaf that cannot be read is reported when it is needed. */
+/* Fetches the listed nodes.  A leaf that cannot be read is reported when it is
+ * needed. */
 static int wanted_fetch(struct replay *r)
 {
 	struct tree_txn *txn = r->txn;
@@ -129,7 +130,7 @@ static int wanted_fetch(struct replay *r)
 	return rc;
 }
 
-/* Fetches level by level; there are few nodes above the leaves. */
+/* Fetches level by level, as there are few nodes above the leaves. */
 static int fetch_ahead(struct replay *r)
 {
 	const size_t buffers = buffer_available(r->tree->buffers);
@@ -172,10 +173,10 @@ static int replay_ahead(void *arg, const void *payload, size_t bytes)
 /* ---- One entry ---- */
 
 /*
- * `paths` from the root are changed.  The slots that are asked for are what
- * that may take, and no more: what has run once with few free slots must run
- * again.  A leaf moves and is cut; each level above moves and is cut, in two
- * copies; the root gets a new one above it.
+ * Makes room for changing `paths` paths from the root.  It reserves no more
+ * slots than that may take, as a replay that has once run with few free slots
+ * must run again.  A leaf moves and is split; each level above moves and is
+ * split, in two copies; the root gets a new one above it.
  */
 static int replay_room(struct tree *tree, unsigned paths)
 {

@@ -1,16 +1,17 @@
 /*
- * rmap.c - what changes of OWNER and INODE items mean outside the tree.
+ * rmap.c - passes changes of OWNER and INODE items on to the space and the
+ * counters.
  *
- * The space must not see a sector lose and get an owner in one transaction:
- * what was deleted is pending, and a pending sector must not be owned.  So the
- * changes of a transaction are collected and what meets is taken out of both
- * sides; what is left is told to the space at the end.  A run of sectors never
- * changes between nodes and other kinds: it is freed first.
+ * The space must not see a sector lose and get an owner in one transaction: a
+ * deleted range is pending, and a pending sector must not get an owner.  So the
+ * changes of a transaction are collected, ranges that are in both lists are
+ * removed from both, and the rest is passed to the space at the end.  A run of
+ * sectors never changes between nodes and other kinds: it is freed first.
  *
  * Nothing here fails for lack of memory: before a transaction runs there is
  * memory for the ranges that it may change (rmap_reserve).
  *
- * Invariant: no two ranges of put and del of one delta meet.
+ * Invariant: no two ranges of put and del of one delta overlap.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include "base/rangeset.h"
 #include "tree/tree_internal.h"
 
-/* Owners that a transaction changes, at most: the largest maps some fifty
+/* Most owners that a transaction changes: the largest one maps some fifty
  * extents, of which each owner may be cut in two. */
 #define RANGES_MOST 512u
 /* Nodes of range sets that they may need: each may cut a range in two, in four

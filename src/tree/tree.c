@@ -28,6 +28,7 @@ static void commit_done(struct waiter *waiter, int rc)
 		tree_fail(tree, "the log can't be written");
 }
 
+/* The longest time that order() may delay a commit (tree_set_order). */
 #define ORDER_MOST_NS (2 * NS_PER_SECOND)
 
 static uint64_t ordered_ns(const struct tree *tree, uint64_t due_ns)
@@ -38,7 +39,7 @@ static uint64_t ordered_ns(const struct tree *tree, uint64_t due_ns)
 	return until_ns < most_ns ? until_ns : most_ns;
 }
 
-/* Commits what is older than it may be. */
+/* Commits changes that have become older than commit_ns. */
 static uint64_t run_commit(struct tree *tree, uint64_t now_ns)
 {
 	uint64_t due_ns;
@@ -59,7 +60,8 @@ static uint64_t run_commit(struct tree *tree, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-/* Held data keeps log tracks: has it destaged before they are missed. */
+/* Pinned data keeps log tracks in use: has it destaged before they are
+ * needed. */
 static void run_destage(struct tree *tree)
 {
 	const uint64_t durable = log_durable_seq(tree->log);

@@ -112,7 +112,7 @@ void tree_recovered_end(struct tree *tree);
 int tree_start(struct tree *tree);
 int tree_start_begin(struct tree *tree);
 
-/* An item as it shall be; value NULL: it shall not exist. */
+/* An item as it is to be; value NULL: it is to be deleted. */
 struct tree_change {
 	struct key key;
 	const void *value;
@@ -131,9 +131,8 @@ struct tree_change {
 int tree_grow(struct tree *tree, const struct super *next,
 	      const struct tree_change *change, size_t n);
 
-/* Everything must have ended (no transaction open).  Writes a last
- * checkpoint with the clean flag when started and not failed; waits.  Frees
- * the tree always. */
+/* Writes a last checkpoint with the clean flag if the tree was started and has
+ * not failed; waits.  Always frees the tree.  No transaction may be open. */
 int tree_close(struct tree *tree);
 
 /* Frees without writing anything: a crash, in tests. */
@@ -154,13 +153,16 @@ bool tree_failed(const struct tree *tree);
 
 /* The most that an operation of one type may need. */
 struct tree_bounds {
-	uint16_t nodes;		/* nodes that it meets, at most 64 */
+	uint16_t nodes;		/* most nodes that it meets, at most
+				 * TREE_MAX_NODES */
 	uint16_t new_nodes;	/* node slots taken: nodes changed + splits */
 	uint32_t log_bytes;	/* bytes of its entries, tree_log_data
 				 * included */
-	bool urgent;		/* frees space: may use the last reserves */
-	bool promised;		/* writes what was accepted: may use what is
-				 * kept from those that are neither */
+	bool urgent;		/* it frees space, and may use the last
+				 * reserves */
+	bool promised;		/* it writes data that was accepted, and may use
+				 * slots that are kept from transactions that
+				 * are neither */
 };
 
 struct tree_txn_ops {
@@ -195,7 +197,7 @@ bool tree_txn_changed(const struct tree_txn *txn);
  * fit. */
 unsigned tree_txn_room(const struct tree_txn *txn);
 
-/* Reaches of one item: valid until the next change or fetch of any txn. */
+/* One item; valid until the next change or fetch of any transaction. */
 struct tree_item {
 	struct key key;
 	const void *value;
@@ -215,7 +217,7 @@ int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
 void tree_prefetch(struct tree_txn *txn, struct key from, struct key last,
 		   unsigned nodes);
 
-/* Adds or replaces an item. The space is told of OWNER items. */
+/* Adds or replaces an item.  OWNER items are passed on to the space. */
 void tree_put(struct tree_txn *txn, struct key key, const void *value,
 	      size_t bytes);
 /* Deletes an item, which must exist. */
@@ -228,7 +230,7 @@ void tree_del(struct tree_txn *txn, struct key key);
  */
 struct key tree_del_range(struct tree_txn *txn, struct key first,
 			  struct key last, unsigned max_nodes);
-/* The nodes on the way to a key, which has been looked up, go to other slots
+/* Moves the nodes on the way to a key, which has been looked up, to other slots
  * with the next checkpoint; nothing else changes, and nothing is logged. */
 void tree_touch(struct tree_txn *txn, struct key key);
 /* Blocks of file data that become durable with this transaction's record.
@@ -255,7 +257,7 @@ uint64_t tree_inodes(const struct tree *tree);
  * durable; or with -EIO. */
 void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter);
 
-/* The durable root that counts; the next checkpoint replaces it. */
+/* The newest durable root; the next checkpoint replaces it. */
 const struct root *tree_durable_root(const struct tree *tree);
 
 /* Calls the waiter when a root is durable that holds all that has been changed
@@ -266,9 +268,9 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter);
 void tree_gather(struct tree *tree);
 
 /*
- * order() is asked before a commit that is due by age: until what time
- * (env_now_ns) the commit should wait; 0: not at all. The tree waits 2 s at
- * most.
+ * Sets order(), which is called before a commit that is due by age and returns
+ * the time (env_now_ns) until which the commit should wait; 0: not at all.  The
+ * tree waits 2 s at most.
  */
 void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg);
 
@@ -284,16 +286,16 @@ void tree_log_unpin(struct tree *tree, uint64_t seq);
 void tree_load_group(struct tree *tree, uint32_t group,
 		     struct waiter *waiter);
 
-/* Makes a node track of [addr, addr + sectors) possible: the tree calls this
- * when fewer than a quarter of its slots are free; alloc picks the place.
- * pick returns 0 and sectors taken with space_take, -EAGAIN after asking for a
- * group to be loaded, or -ENOSPC. */
+/* Sets pick(), which chooses a place for a node track: the tree calls it when
+ * fewer than a quarter of its slots are free.  It returns 0 and sectors taken
+ * with space_take, -EAGAIN after asking for a group to be loaded, or
+ * -ENOSPC. */
 void tree_set_node_place(struct tree *tree,
 			 int (*pick)(void *arg, traxaddr *addr,
 				     uint32_t *sectors),
 			 void *arg);
 
-/* A node that somebody had to wait for, as came() is told of it. */
+/* A node that somebody had to wait for, as node_read() gets it. */
 struct tree_node_read {
 	struct key low, high;	/* range of keys that it holds */
 	unsigned level;		/* 0: a leaf */

@@ -14,7 +14,7 @@
 #include "space/space.h"
 #include "tree/tree_internal.h"
 
-#define FIRST_GEN 1u
+#define FIRST_GEN 1u	/* Generation of the first root. */
 
 size_t format_area_bytes(size_t payload_bytes)
 {

@@ -1,12 +1,12 @@
 /*
- * tree_grow.c - a tree becomes that of a larger file system.
+ * tree_grow.c - makes a tree that of a larger file system.
  *
  * The new root goes to root areas that lie beyond the old end, and its nodes to
  * slots that the old root does not use, so that nothing of the old file system
  * is overwritten before the superblock at the first place has its new size.
  * That write is the commit point.  The last superblock is written before it, so
  * that the file system is found when exactly this write is torn; a mount that
- * finds it beyond the end that the first one tells wipes it (grow_undo).  The
+ * finds it beyond the end that the first one names wipes it (grow_undo).  The
  * steps are those of doc/format.md, section 10.1.
  */
 #include <errno.h>
@@ -50,7 +50,7 @@ int grow_undo(struct tree *tree)
 	    !memcmp(found.uuid, tree->super.uuid, sizeof(found.uuid)))
 		rc = wipe(tree, place[2]);
 	free(block);
-	/* What cannot be read will not be taken for a superblock later
+	/* Sectors that cannot be read will not be taken for a superblock later
 	 * either. */
 	return rc == -ENOMEM ? rc : 0;
 }

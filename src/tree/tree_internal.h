@@ -27,10 +27,14 @@
 #include "tree/node.h"
 #include "tree/tree.h"
 
+/* The least node pool (tree_options): 256 buffers. */
 #define TREE_MIN_POOL_BYTES ((size_t)4 << 20)
 #define TREE_OWN_PINS 24	/* buffers kept for the tree's own work */
 #define TREE_MAX_NODES 64	/* nodes that one transaction may meet */
+/* Unreadable nodes that one transaction remembers; with more the whole
+ * transaction fails. */
 #define TREE_MAX_FAILED 8
+/* Bad nodes that are remembered, so that each is reported once. */
 #define TREE_REPORTED 32
 
 /* ---- Ownership changes of one transaction, netted ---- */
@@ -104,6 +108,8 @@ enum ckpt_phase {
 
 /* Fill of the log in percent at which a checkpoint begins. */
 #define CKPT_LOG_PERCENT 40
+/* Writes that a checkpoint has outstanding at most: enough that the queue has a
+ * choice. */
 #define CKPT_WRITES 64
 
 struct ckpt_write {

@@ -27,13 +27,14 @@
 #include "tree/tree_internal.h"
 
 #define SECTORS_PER_MIB 2048
+/* Defaults of tree_options, see tree.h. */
 #define DEFAULT_POOL_BYTES ((size_t)32 << 20)
 #define DEFAULT_COMMIT_NS (5 * NS_PER_SECOND)
 #define DEFAULT_CHECKPOINT_NS (60 * NS_PER_SECOND)
 
 /* ---- Superblock ---- */
 
-/* -ENOMEM: nothing is known of what is there. */
+/* Reads the superblock at a sector. -ENOMEM: it was not read. */
 static int read_super(struct tree *tree, uint64_t sector, void *buf,
 		      struct super *best, const char **why)
 {
@@ -198,7 +199,7 @@ static bool is_blank(const uint8_t *buf)
 }
 
 /* Notes that a copy of a root is bad: a crash has torn it, or it was the newest
- * root. The log, which is read next, tells which. */
+ * root.  The log, which is read next, shows which. */
 static void doubt_roots(struct tree *tree, uint64_t sector, const char *why)
 {
 	msg_warn("root at sector %" PRIu64 ": %s", sector, why);
@@ -237,8 +238,8 @@ static int find_roots(struct tree *tree, void *buf,
 	return n;
 }
 
-/* *payload stays NULL, with a message, if it cannot be read or is not what the
- * root says. -ENOMEM. */
+/* Reads the payload of a root.  *payload stays NULL, with a message, if it
+ * cannot be read or does not match the root. -ENOMEM. */
 static int read_payload(struct tree *tree, const struct tree_root_copy *copy,
 			void **payload)
 {

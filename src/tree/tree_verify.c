@@ -1,9 +1,9 @@
 /*
- * tree_verify.c - the checker of the whole tree, for tests.
+ * tree_verify.c - checks the whole tree, for tests.
  *
  * Resident nodes are checked as they are in memory, the others as they are on
- * disk, both copies.  What a running tree knows of a clean node must be what
- * is on disk.
+ * the disk, both copies.  A clean node in memory must be equal to the one on
+ * the disk.
  */
 #include <errno.h>
 #include <inttypes.h>

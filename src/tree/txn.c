@@ -1,5 +1,5 @@
 /*
- * txn.c - transactions: admission, runs, what they hand to the log.
+ * txn.c - transactions: admission, runs, their entries for the log.
  *
  *             tree_begin           admitted            run() calls tree_txn_end
  *   (none) ---------------> waiting --------> ready --> open --------> (none)
@@ -7,15 +7,15 @@
  *                                 all reads done|        v
  *                                               +---- fetching
  *
- * Admission is first in, first out.  One that waits for slots, for the log or
- * for dirty nodes to be written holds up later changes but neither readers nor
- * those that free space; one that waits for pins holds up everybody, or it
- * would starve.
+ * Admission is first in, first out.  A transaction that waits for slots, for
+ * the log or for dirty nodes to be written delays later changes, but neither
+ * readers nor transactions that free space; one that waits for pins delays all
+ * others, or it would starve.
  *
- * What keeps this live: some buffers are for pins (tree_pins_most;
- * TREE_OWN_PINS of these for the tree's own work, checkpoints need none), of
- * the others all may be dirty or frozen, but a part is left when writing begins
- * (tree_dirty_most), so that changes go on; so an admitted transaction always
+ * Why this stays live: some buffers are for pins (tree_pins_most; TREE_OWN_PINS
+ * of these for the tree's own work, checkpoints need none).  All others may be
+ * dirty or frozen, but some of them are left when writing begins
+ * (tree_dirty_most), so that changes go on.  So an admitted transaction always
  * finds a buffer for each node that it changes, and one for each that it reads
  * once others end.
  */
@@ -27,12 +27,12 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-/* Transactions that one turn of the loop runs, at most. */
+/* Most transactions that one turn of the loop runs. */
 #define MAX_RUNS 64
 /* Charged for a run, in nanoseconds: finding, verifying and changing nodes. */
 #define RUN_NS 6000u
-/* Slots that only urgent transactions and the tree's own may use, and half of
- * them those that write what was promised. */
+/* Free slots that only urgent transactions and the tree's own may use, and half
+ * of them those that write promised data, too. */
 #define KEPT_SLOTS 32
 
 static bool is_writer(const struct tree_txn *txn)
@@ -68,7 +68,7 @@ int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
 
 /* ---- Pins ---- */
 
-/* Removes nodes that have left the tree since from what it has pinned. */
+/* Unpins nodes that have left the tree meanwhile. */
 static void unpin_dead(struct tree_txn *txn)
 {
 	unsigned kept = 0;
@@ -339,6 +339,7 @@ static uint8_t *log_room(struct tree_txn *txn, size_t bytes)
 	return at;
 }
 
+/* Bytes of a log entry, without the value (doc/format.md, log records). */
 #define PUT_BYTES (1 + sizeof(struct disk_key) + sizeof(le16))
 #define DEL_BYTES (1 + sizeof(struct disk_key))
 #define DEL_RANGE_BYTES (1 + 2 * sizeof(struct disk_key))

@@ -8,11 +8,13 @@
 
 #include "tree/tree_internal.h"
 
-#define PINS_LEAST (3 * TREE_MAX_NODES)
-/* Buffers for what is changed while the rest is written: those of some
+/* Buffers that may be pinned in the smallest pool: by three of the largest
  * transactions. */
+#define PINS_LEAST (3 * TREE_MAX_NODES)
+/* Buffers that may become dirty while the others are written: those of two of
+ * the largest transactions. */
 #define DIRTY_APART (2 * TREE_MAX_NODES)
-/* 256 MiB of nodes: a cut takes 1 ms then. */
+/* Most dirty buffers: 256 MiB of nodes; a cut takes 1 ms then. */
 #define DIRTY_MOST 16384u
 
 int txn_new(struct tree *tree, const struct tree_bounds *bounds,
