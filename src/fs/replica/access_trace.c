@@ -32,8 +32,8 @@
 #define QUIET_NS (100 * NS_PER_MS)
 #define QUIET_MOST_NS (2 * NS_PER_SECOND)
 #define QUIET_GAPS 10u
-#define GAP_WEIGHT 8u		/* about how many pauses the recent pause is a
-				 * mean of */
+#define GAP_WEIGHT 8u		/* pauses over which their mean is taken,
+				 * about */
 /* A read after a longer pause than this begins a new sequence. */
 #define PAUSE_NS (2 * NS_PER_SECOND)
 /* Groups are compared with the watermarks once a second, at most this many in
@@ -42,14 +42,13 @@
 #define MARK_GROUPS 2048u
 /* Longest time that making replicas may delay an unmount. */
 #define LEAVE_NS (5 * NS_PER_SECOND)
-/* New reads wait until there are this many before they are judged. */
+/* Fewer new reads than this are not judged. */
 #define LEAST_READS 4u
 #define STREAMS 8u		/* readers that an account tells apart */
-#define BUSY_READS 2048u	/* reads after which they are judged even if
-				 * users are not quiet */
+#define BUSY_READS 2048u	/* reads judged at once while users are at
+				 * work */
 #define CHOICES HEAT_READS
-#define CHOOSE_NS 30000u	/* charged for a step of judging reads, and for
-				 * its begin and its end, in nanoseconds */
+#define CHOOSE_NS 30000u	/* charged in ns for a step of judging reads */
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
 				 * transaction */
 #define LOAD_ROOM 3u
@@ -85,8 +84,7 @@ struct access_trace {
 	uint64_t choose_end;	/* reads up to this number are being judged */
 	uint64_t saved;		/* reads before this number are in the tree */
 	uint64_t op_ns, gap_ns, read_ns;
-	uint64_t mark_ns;	/* time at which the groups are compared with
-				 * the watermarks again */
+	uint64_t mark_ns;	/* when watermarks are compared next */
 	uint32_t mark_group;	/* number of the group that comes next */
 	bool *closed;		/* by group: closed to new replicas */
 	bool ready;		/* the stored trace was loaded */
@@ -263,8 +261,7 @@ static uint64_t quiet_from(const struct fs *fs)
 		quiet = QUIET_NS;
 	quiet = (trace->op_ns > fs->answer_ns ? trace->op_ns : fs->answer_ns) +
 		(quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
-	/* While a stream is being read, users are not quiet even between its
-	 * reads, as it will go on. */
+	/* Between the reads of a stream users are not quiet: it will go on. */
 	return quiet > pace_streams_until_ns(fs->files) ?
 		       quiet : pace_streams_until_ns(fs->files);
 }
@@ -568,7 +565,7 @@ static size_t access_trace_left(struct fs *fs, struct replica_want *want,
 	return i;
 }
 
-/* Starts making replicas of the chosen blocks. */
+/* Has replicas made of the chosen blocks. */
 static void access_trace_make(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -745,14 +742,12 @@ static bool access_trace_marks(struct fs *fs)
 
 /* ---- The loop ---- */
 
-/* The next time to run.  The answer of an operation under way calls this
- * again. */
+/* The answer of an operation under way calls this again. */
 static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 {
 	uint64_t quiet_ns = quiet_from(fs);
 
-	/* Users are quiet, but the limit of replicas for this day is
-	 * reached. */
+	/* Users are quiet, but the limit of this day is reached. */
 	if (!list_empty(&fs->ops) || quiet_ns <= env_now_ns(fs->env))
 		return ns;
 	return quiet_ns < ns ? quiet_ns : ns;
