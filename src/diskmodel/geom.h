@@ -76,6 +76,9 @@ uint64_t geom_known_tracks(const struct geom *geom);
 
 /* Nominal period of a revolution; 0 when not known. */
 uint64_t geom_period_ns(const struct geom *geom);
+/* A period to reckon with when it is not known, in nanoseconds: that of a drive
+ * with 7,200 revolutions a minute. */
+#define GEOM_USUAL_PERIOD_NS 8333333u
 
 /* The track that holds an LBN.  lbn < geom_sectors. */
 void geom_track_of(const struct geom *geom, uint64_t lbn,

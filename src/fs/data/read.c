@@ -67,8 +67,6 @@
 /* A reader with a pace is read ahead in parts of this size, the size of one
  * access, each with a deadline of its own. */
 #define PACED_BYTES (READ_WAIT_BLOCKS * BLOCK_BYTES)
-/* A turn of a drive of which nothing is known. */
-#define USUAL_PERIOD_NS 8333333u
 #define SUMS_LEAVES 4u		/* leaves that have the checksums of
 				 * SUMS_AHEAD_BYTES of data, at 14 MB a leaf */
 
@@ -320,7 +318,7 @@ static uint64_t media_rate(const struct file *file)
 	uint64_t period_ns = geom_period_ns(file->files->fs->geom);
 
 	return track_bytes(file) * 1000000000ull /
-	       (period_ns ? period_ns : USUAL_PERIOD_NS);
+	       (period_ns ? period_ns : GEOM_USUAL_PERIOD_NS);
 }
 
 /* Finds the stream that a read belongs to, and takes the read into account. */

@@ -32,8 +32,7 @@
 #define QUIET_NS (100 * NS_PER_MS)
 #define QUIET_MOST_NS (2 * NS_PER_SECOND)
 #define QUIET_GAPS 10u
-#define GAP_WEIGHT 8u		/* pauses over which their mean is taken,
-				 * about */
+#define GAP_WEIGHT 8u		/* about how many pauses are averaged */
 /* A read after a longer pause than this begins a new sequence. */
 #define PAUSE_NS (2 * NS_PER_SECOND)
 /* Groups are compared with the watermarks once a second, at most this many in
@@ -45,8 +44,7 @@
 /* Fewer new reads than this are not judged. */
 #define LEAST_READS 4u
 #define STREAMS 8u		/* readers that an account tells apart */
-#define BUSY_READS 2048u	/* reads judged at once while users are at
-				 * work */
+#define BUSY_READS 2048u	/* reads judged at once while users work */
 #define CHOICES HEAT_READS
 #define CHOOSE_NS 30000u	/* charged in ns for a step of judging reads */
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
@@ -524,8 +522,8 @@ static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
 
 	if (!prices->mech) {
 		far = fabs((double)to - (double)from) / (double)sectors;
-		return USUAL_PERIOD_NS / 2 + (uint64_t)(USUAL_SEEK_NS *
-							sqrt(far));
+		return GEOM_USUAL_PERIOD_NS / 2 +
+		       (uint64_t)(USUAL_SEEK_NS * sqrt(far));
 	}
 	/* Bounds the sector: the hot region may be the last one, and the trace
 	 * comes from the disk. */

@@ -15,9 +15,6 @@
 #include "fs/op/fs_internal.h"
 #include "replicate/heat.h"
 
-/* The time of a turn that is assumed of a drive of which nothing is known. */
-#define USUAL_PERIOD_NS 8333333u
-
 struct access_trace;
 
 int access_trace_open(struct fs *fs);	/* Loads the stored trace; waits. */

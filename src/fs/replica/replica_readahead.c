@@ -107,7 +107,7 @@ struct replica_ra {
 static void replica_ra_price(struct fs *fs)
 {
 	struct replica_ra *runs = fs->replica_ra;
-	uint64_t period_ns = USUAL_PERIOD_NS;
+	uint64_t period_ns = GEOM_USUAL_PERIOD_NS;
 	struct head_state head_state;
 
 	runs->way_ns = USUAL_WAY_NS;
