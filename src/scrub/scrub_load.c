@@ -9,7 +9,6 @@
 
 #include "scrub/scrub_internal.h"
 
-#define LOAD_ROOM 3u
 
 static bool is_read(const struct owner_item *owner)
 {
@@ -104,7 +103,7 @@ static int load_owners(struct fs_txn *txn, struct scrub *scrub)
 	struct tree_item item;
 	int rc = load_first(txn, scrub);
 
-	while (!rc && tree_txn_room(txn->tree_txn) >= LOAD_ROOM) {
+	while (!rc && tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES) {
 		w->last = w->end >= w->limit;
 		if (w->last)
 			return 0;
@@ -168,7 +167,7 @@ static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 		base = piece * CHUNK_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
 		       TRAX_CSUM_WINDOW_BLOCKS;
 		if (base != at) {
-			if (tree_txn_room(txn->tree_txn) < LOAD_ROOM)
+			if (tree_txn_room(txn->tree_txn) < TREE_SEEK_NODES)
 				return -EINPROGRESS;
 			rc = tree_get(txn->tree_txn,
 				      key_make(run->ino, ITEM_CSUM, base),
@@ -197,7 +196,7 @@ static int load_sums(struct fs_txn *txn, struct scrub *scrub)
 	while (scrub->loaded < w->runs) {
 		const struct scrub_extent *run = &w->run[scrub->loaded];
 
-		if (tree_txn_room(txn->tree_txn) < LOAD_ROOM)
+		if (tree_txn_room(txn->tree_txn) < TREE_SEEK_NODES)
 			return -EINPROGRESS;
 		rc = run->kind == OWNER_DATA || run->kind == OWNER_REPLICA ?
 			     load_run_sums(txn, scrub, run) : 0;

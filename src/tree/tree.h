@@ -151,6 +151,14 @@ bool tree_failed(const struct tree *tree);
 
 /* ---- Transactions ---- */
 
+/* Most leaves that one transaction may meet: the smallest pool has buffers for
+ * three such transactions.  Longer work is divided into several. */
+#define TREE_MAX_NODES 64u
+/* A walk over items looks the next one up while its transaction may meet this
+ * many more leaves: a lookup that comes to the end of a leaf goes on in the
+ * next one, and further if deletions have emptied that. */
+#define TREE_SEEK_NODES 3u
+
 /* The most that an operation of one type may need. */
 struct tree_bounds {
 	uint16_t nodes;		/* most nodes that it meets, at most

@@ -30,7 +30,6 @@
 /* The least node pool (tree_options): 256 buffers. */
 #define TREE_MIN_POOL_BYTES ((size_t)4 << 20)
 #define TREE_OWN_PINS 24	/* buffers kept for the tree's own work */
-#define TREE_MAX_NODES 64	/* nodes that one transaction may meet */
 /* Unreadable nodes that one transaction remembers; with more the whole
  * transaction fails. */
 #define TREE_MAX_FAILED 8

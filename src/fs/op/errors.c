@@ -19,7 +19,6 @@
 /* Places of damage remembered in memory, so that each is noted once a mount.
  * When it is full the oldest is forgotten, and may be noted again. */
 #define KNOWN 256u
-#define LIST_ROOM 3u
 /* Directories that a path has at most in a listing, so that a damaged tree
  * cannot make it endless; a deeper file is listed without its path. */
 #define MAX_DEPTH 256u
@@ -266,7 +265,7 @@ static int listing_read(struct fs_txn *txn, struct error_listing *listing)
 	struct tree_item item;
 	int rc;
 
-	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM) {
+	while (tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES) {
 		if (json_array_size(listing->array) == LISTING_MOST) {
 			listing->read = true;
 			return 0;
@@ -329,7 +328,7 @@ static int path_search(struct fs_txn *txn, struct error_listing *listing)
 	struct tree_item item;
 	int rc;
 
-	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM) {
+	while (tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES) {
 		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(listing->dir, ITEM_ENTRY,
 					   listing->seq),

@@ -27,9 +27,6 @@
 /* One large item may cut a leaf in three, which is two splits more than an
  * ordinary change. */
 #define MORE_SPLITS 2u
-/* Most leaves that one transaction may meet, so that it fits into the least
- * pool of nodes; longer work is divided into several transactions. */
-#define MAX_LEAVES 64u
 
 static unsigned fs_txn_levels(struct fs *fs)
 {
@@ -56,7 +53,8 @@ void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		below = 2 * changes + MORE_SPLITS;
 		above = levels + (levels > 2 ? changes * (levels - 2) : 0) + 1;
 	}
-	bounds->nodes = (uint16_t)(leaves < MAX_LEAVES ? leaves : MAX_LEAVES);
+	bounds->nodes = (uint16_t)(leaves < TREE_MAX_NODES ? leaves :
+							   TREE_MAX_NODES);
 	bounds->new_nodes = (uint16_t)(below + above);
 	bounds->log_bytes = log_bytes;
 	bounds->urgent = bounds->promised = false;

@@ -9,8 +9,6 @@
 #include "fs/op/fs_txn.h"
 #include "fs/op/op.h"
 
-/* Leaves that a transaction has room for when it goes on to another item. */
-#define SCAN_ROOM 3u
 
 struct item_scan {
 	enum item_type type;
@@ -27,7 +25,7 @@ static int item_scan_run(struct fs_txn *txn)
 	struct tree_item item;
 	int rc = 0;
 
-	while (!rc && tree_txn_room(txn->tree_txn) >= SCAN_ROOM) {
+	while (!rc && tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES) {
 		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(0, scan->type, scan->next),
 				  key_make(0, scan->type, UINT64_MAX), &item);

@@ -49,7 +49,6 @@
 #define CHOOSE_NS 30000u	/* charged in ns for a step of judging reads */
 #define SAVE_PARTS 6u		/* parts of the trace stored by one
 				 * transaction */
-#define LOAD_ROOM 3u
 /* A seek, and the transfer rate (200 MB/s), of a drive that is not known. */
 #define USUAL_SEEK_NS 16000000.0
 #define USUAL_BYTES_PER_NS 0.2
@@ -113,7 +112,7 @@ static int load_run(struct fs_txn *txn)
 	struct tree_item item;
 	int rc = 0;
 
-	while (tree_txn_room(txn->tree_txn) >= LOAD_ROOM) {
+	while (tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES) {
 		rc = tree_get(txn->tree_txn,
 			      key_make(0, ITEM_HEAT, trace->part), &item);
 		if (rc)

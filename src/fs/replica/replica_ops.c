@@ -22,7 +22,6 @@
  * 64 KiB. */
 #define TEXT_BYTES 50000u
 #define ENTRY_BYTES 200u	/* most bytes of text for one replica */
-#define LIST_ROOM 3u
 /* A block behind the end of any file: 2^50 blocks are 2^62 bytes. */
 #define FOREVER_BLOCKS (1ull << 50)
 /* Most files of one FS_COPIES_MAKE: their list takes 2 MiB. */
@@ -181,7 +180,7 @@ static int listing_run(struct fs_txn *txn)
 	struct tree_item item;
 	int rc;
 
-	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM &&
+	while (tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES &&
 	       listing->bytes < TEXT_BYTES) {
 		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(ino, ITEM_REPLICA, listing->next),

@@ -58,7 +58,6 @@
 				 * the reader waits for all of the first run */
 /* Regions at most this far apart are read in one run. */
 #define GAP_SECTORS 64u
-#define META_ROOM 3u
 /* A stream goes on in the next region when that is at most this far away. */
 #define NEXT_SECTORS 16384u
 
@@ -206,7 +205,7 @@ static uint64_t meta_list(struct fs_txn *txn, const struct meta *meta,
 	memcpy(list, item->value, item->bytes);
 	for (i = 0; i < n && at < meta->end; i++) {
 		if (at >= meta->sector && le64_get(list[i].ino) != ino &&
-		    tree_txn_room(txn->tree_txn) >= META_ROOM) {
+		    tree_txn_room(txn->tree_txn) >= TREE_SEEK_NODES) {
 			ino = le64_get(list[i].ino);
 			if (ino && tree_get(txn->tree_txn,
 					    key_make(ino, ITEM_INODE, 0),
@@ -232,7 +231,7 @@ static int meta_run(struct fs_txn *txn)
 	while (rc == 0) {
 		at = meta_list(txn, meta, &item, &miss);
 		if (at >= meta->end ||
-		    tree_txn_room(txn->tree_txn) < META_ROOM)
+		    tree_txn_room(txn->tree_txn) < TREE_SEEK_NODES)
 			break;
 		from = key_make(0, ITEM_COPIES, item.key.off + 1);
 		rc = tree_seek_ge(txn->tree_txn, from,
