@@ -57,6 +57,12 @@ enum exit_code {
 /* The kernel reads ahead two tracks, but no more than this: it would take its
  * memory from other files. */
 #define MAX_READAHEAD_BYTES (16u << 20)
+/* write(2) asks whether there is room when less than this is left, where it is
+ * not known what the kernel may have in its cache; and what is added for the
+ * pieces in which programs write, at most one part in so many of the disk. */
+#define LOW_ROOM_BYTES (64u << 20)
+#define PIECES_ROOM_BYTES (32u << 20)
+#define PIECES_ROOM_PART 8u
 
 struct arguments {
 	char *device;
@@ -317,6 +323,21 @@ static unsigned readahead_bytes(const struct fs *fs)
 	return 2 * track.sectors * SECTOR_BYTES;
 }
 
+/*
+ * What the kernel may have in its cache has to fit when write(2) begins to ask
+ * whether there is room, and as much again, because the kernel keeps the limit
+ * only about.
+ */
+static uint64_t low_room(uint64_t dirty, uint64_t disk_bytes)
+{
+	uint64_t pieces = disk_bytes / PIECES_ROOM_PART;
+
+	if (dirty == UINT64_MAX)
+		return LOW_ROOM_BYTES;
+	pieces = pieces < PIECES_ROOM_BYTES ? pieces : PIECES_ROOM_BYTES;
+	return 2 * dirty + pieces;
+}
+
 static int start_session(struct server *s)
 {
 	struct session_options o = {
@@ -330,6 +351,8 @@ static int start_session(struct server *s)
 		.grow = server_grow,
 		.server = s,
 	};
+	const uint64_t disk_bytes = s->disk->limits.sectors * SECTOR_BYTES;
+	uint64_t dirty;
 	sigset_t set;
 	int rc;
 
@@ -347,10 +370,11 @@ static int start_session(struct server *s)
 	rc = session_new(s->fs, &o, &s->session);
 	if (!rc)
 		rc = session_start(s->session);
-	if (!rc)
-		mount_tune(s->mount, readahead_bytes(s->fs),
-			   s->disk->limits.sectors * SECTOR_BYTES);
-	return rc;
+	if (rc)
+		return rc;
+	dirty = mount_tune(s->mount, readahead_bytes(s->fs), disk_bytes);
+	session_set_low_room(s->session, low_room(dirty, disk_bytes));
+	return 0;
 }
 
 /* Does the device or file refuse to be written, whoever asks? */

@@ -155,6 +155,13 @@ static uint64_t fs_less(uint64_t a, uint64_t b)
  * is an upper bound, which sinks as data takes the room. */
 #define INODE_SECTORS 1u
 
+uint64_t fs_room(const struct fs *fs)
+{
+	if (fs->files->cutting)
+		return UINT64_MAX;
+	return space_room(tree_space(fs->tree)) * SECTOR_BYTES;
+}
+
 static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 {
 	struct fs_statfs *out = &op->statfs;

@@ -314,6 +314,10 @@ int fs_holders_take(struct fs *fs, struct fs_holders **holders);
 int fs_holders_give(struct fs *fs, const struct fs_holders *holders);
 void fs_holders_free(struct fs_holders *holders);
 
+/* Bytes that can still be written to new places before a write fails with
+ * -ENOSPC.  UINT64_MAX: writes wait for room that is being given back. */
+uint64_t fs_room(const struct fs *fs);
+
 /* Calls each() for every inode in memory, among them all that callers refer to
  * or have open. */
 void fs_each_inode(const struct fs *fs,

@@ -307,8 +307,8 @@ static void tune_dirty(const struct statx *st, const char *suffix,
 }
 
 /* A fuseblk mount's number is the device's, which has a bdi of its own. */
-void mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
-		uint64_t disk_bytes)
+uint64_t mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
+		    uint64_t disk_bytes)
 {
 	static const char *const suffixes[] = { "-fuseblk", "" };
 	const uint64_t dirty = dirty_limit(limit_memory(""), disk_bytes);
@@ -318,7 +318,7 @@ void mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 
 	/* What the kernel knows by itself: asking us would wait for us. */
 	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC, 0, &st))
-		return;
+		return UINT64_MAX;
 	if (readahead_bytes < MIN_READAHEAD_BYTES)
 		readahead_bytes = MIN_READAHEAD_BYTES;
 	snprintf(kb, sizeof(kb), "%u", readahead_bytes / 1024);
@@ -329,8 +329,9 @@ void mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 			continue;
 		tune_one(&st, suffixes[i], "read_ahead_kb", kb);
 		tune_dirty(&st, suffixes[i], dirty);
-		return;
+		return dirty;
 	}
+	return UINT64_MAX;
 }
 
 bool mount_leave(void *arg, unsigned attempt)

@@ -41,9 +41,10 @@ int mount_fd(const struct fuse_mount *mount);
  * not the latter, or writers in it leave none to us.  On a small disk of
  * `disk_bytes` few pages may be dirty: they are promised no room before they
  * are written.  Needs root, is otherwise only a matter of speed: never fails.
- * The session must have started.
+ * The session must have started.  Returns how many bytes may be dirty at most;
+ * UINT64_MAX: not known.
  */
-void mount_tune(const struct fuse_mount *mount, unsigned readahead_bytes,
+uint64_t mount_tune(const struct fuse_mount *mount, unsigned readahead_bytes,
 		uint64_t disk_bytes);
 
 /*

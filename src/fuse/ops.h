@@ -21,7 +21,7 @@
 /*
  * But attributes of a file that is being written are good for a moment only.
  * write(2) goes to the kernel's cache and does not hear that the disk is full;
- * it asks for expired attributes, and can be told then (ops_data.c).
+ * it asks for expired attributes, and can be told then (room.h).
  */
 #define OPS_WRITTEN_VALID_SECONDS 1u
 
@@ -29,16 +29,19 @@
  * How long attributes are good.  When a name has been taken the kernel counts
  * links down by itself, as soon as whoever asked for it runs again; attributes
  * that overtake it hold the new count already, and would be counted down too.
- * So those of a file that has lost a name lately are not to be kept.
+ * So those of a file that has lost a name lately are not to be kept, nor those
+ * that each write(2) is to ask for (room.h).
  */
-uint64_t ops_valid_seconds(const struct fs_attr *attr);
+uint64_t ops_valid_seconds(const struct session *session,
+			   const struct fs_attr *attr);
 
 /* Takes the request over; it is ended sooner or later. */
 void ops_dispatch(struct request *req);
 
 /* Shared by the handlers. */
 void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out);
-void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out);
+void ops_fill_entry(const struct session *session, const struct fs_attr *attr,
+		    struct fuse_entry_out *out);
 /* done(): replies with nothing but op->rc. */
 void ops_done_status(struct fs_op *op);
 /* Answers an IOCTL, with as many bytes as the kernel asked for. */
@@ -64,6 +67,8 @@ void ops_readdirplus(struct request *req);
 
 /* ops_attr.c: */
 void ops_getattr(struct request *req);
+/* Goes on now that the pages behind the end of the file have been written. */
+void ops_getattr_looked(struct request *req);
 void ops_setattr(struct request *req);
 void ops_statx(struct request *req);
 void ops_statfs(struct request *req);
@@ -75,8 +80,10 @@ void ops_removexattr(struct request *req);
 /* ops_data.c: */
 /* The kernel's FOPEN_* for a file that has just been opened. */
 uint32_t ops_open_flags(const struct session *session);
-/* Must the next write to this file be told of a full disk?  Once each time. */
-bool ops_full_reported(struct session *session, uint64_t ino);
+/* Set in the handle of a file that is open for writing. */
+#define OPS_HANDLE_WRITABLE (UINT64_C(1) << 62)
+/* The handle of a file that has just been opened with these O_* flags. */
+uint64_t ops_new_handle(struct session *session, uint32_t flags);
 void ops_open(struct request *req);
 void ops_release(struct request *req);
 /* Drops a handle that the kernel was given but never got. */
@@ -84,8 +91,8 @@ void ops_drop_handle(struct session *session, uint64_t ino);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
 
-/* Goes on with a direct WRITE or an LSEEK, now that the kernel's pages have
- * been dropped. */
+/* Goes on with a direct WRITE, an LSEEK or a GETATTR, now that the kernel's
+ * pages have been dropped. */
 void ops_noticed(struct request *req);
 /* A file is open for writing, by one description more (1) or less (-1), when
  * these flags of open(2) say so. */

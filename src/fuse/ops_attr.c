@@ -8,6 +8,7 @@
 
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/room.h"
 #include "fuse/statx.h"
 #include "fuse/view.h"
 
@@ -15,15 +16,16 @@
 
 static void reply_attr(struct fs_op *op, bool written)
 {
+	struct request *req = request_of(op);
 	struct fuse_attr_out out = {
-		.attr_valid = ops_valid_seconds(&op->attr)
+		.attr_valid = ops_valid_seconds(req->session, &op->attr)
 	};
 
 	if (written && S_ISREG(op->attr.mode) && out.attr_valid)
 		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!op->rc)
 		ops_fill_attr(&op->attr, &out.attr);
-	request_reply(request_of(op), op->rc, &out, sizeof(out));
+	request_reply(req, op->rc, &out, sizeof(out));
 }
 
 static void done_attr(struct fs_op *op)
@@ -36,17 +38,48 @@ static void done_attr_written(struct fs_op *op)
 	reply_attr(op, true);
 }
 
+static void done_looked(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+
+	if (!op->rc && !room_may_grow(req->session, &op->attr))
+		request_reply(req, -ENOSPC, NULL, 0);
+	else
+		done_attr_written(op);
+}
+
+void ops_getattr_looked(struct request *req)
+{
+	request_submit(req, FS_GETATTR, done_looked);
+}
+
+static void done_look(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	struct session *session = req->session;
+
+	if (!op->rc && S_ISREG(op->attr.mode) &&
+	    notify_write(session->notify, req, op->ino, op->attr.size, 0))
+		session->noticed++;
+	else
+		done_attr_written(op);
+}
+
 /* A request with an open file comes from write(2), or from a read at the end of
  * the file. */
 void ops_getattr(struct request *req)
 {
 	const struct fuse_getattr_in *in = req->fixed;
 	bool open = in->getattr_flags & FUSE_GETATTR_FH;
+	enum room_answer answer = ROOM_THERE;
 
-	if (open && ops_full_reported(req->session, req->op.ino))
+	if (open && in->fh & OPS_HANDLE_WRITABLE)
+		answer = room_question(req->session, req->op.ino);
+	if (answer == ROOM_FULL)
 		request_reply(req, -ENOSPC, NULL, 0);
 	else
 		request_submit(req, FS_GETATTR,
+			       answer == ROOM_LOOK ? done_look :
 			       open ? done_attr_written : done_attr);
 }
 
@@ -122,7 +155,7 @@ static void done_statx(struct fs_op *op)
 {
 	const struct fs_attr *a = &op->attr;
 	struct statx_out out = {
-		.attr_valid = ops_valid_seconds(a),
+		.attr_valid = ops_valid_seconds(request_of(op)->session, a),
 		.mask = STATX_BASIC_STATS | STATX_BTIME,
 		.blksize = 4096,
 		.nlink = a->nlink,

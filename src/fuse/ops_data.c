@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/room.h"
 #include "fuse/scan_file.h"
 
 #define MAX_COPY_BYTES (1u << 30)	/* the most that one COPY_FILE_RANGE
@@ -34,10 +35,12 @@ void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
 		return;
 	n += (uintptr_t)change;
 	/* Without memory for it holes are data, see ops_lseek. */
-	if (!n)
+	if (!n) {
 		hashmap_del(session->writers, ino);
-	else if (hashmap_put(session->writers, ino, (void *)n))
+		room_forget(session, ino);
+	} else if (hashmap_put(session->writers, ino, (void *)n)) {
 		session->writers_lost = true;
+	}
 }
 
 static void done_drop(struct fs_op *op)
@@ -55,6 +58,22 @@ void ops_drop_handle(struct session *session, uint64_t ino)
 	request_submit(req, FS_RELEASE, done_drop);
 }
 
+uint64_t ops_new_handle(struct session *session, uint32_t flags)
+{
+	uint64_t handle = fs_new_handle(session->fs);
+
+	if ((flags & O_ACCMODE) != O_WRONLY)
+		handle |= SCAN_FILE_READABLE;
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		handle |= OPS_HANDLE_WRITABLE;
+	return handle;
+}
+
+static uint64_t handle_number(uint64_t handle)
+{
+	return handle & ~(SCAN_FILE_READABLE | OPS_HANDLE_WRITABLE);
+}
+
 uint32_t ops_open_flags(const struct session *session)
 {
 	return session->options.direct ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
@@ -69,13 +88,11 @@ static void done_open(struct fs_op *op)
 	int rc = op->rc;
 
 	out.open_flags = ops_open_flags(session);
-	out.fh = fs_new_handle(session->fs);
-	if ((op->flags & O_ACCMODE) != O_WRONLY)
-		out.fh |= SCAN_FILE_READABLE;
-	if (!rc && op->result)
-		request_forget_attr(session, ino);
+	out.fh = ops_new_handle(session, op->flags);
 	if (!rc)
 		ops_note_writer(session, ino, op->flags, 1);
+	if (!rc && (op->result || room_asks(session, ino)))
+		request_forget_attr(session, ino);
 	flags = op->flags;
 	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc) {
 		ops_note_writer(session, ino, flags, -1);
@@ -96,7 +113,7 @@ void ops_release(struct request *req)
 	const struct fuse_release_in *in = req->fixed;
 
 	ops_note_writer(req->session, req->op.ino, in->flags, -1);
-	req->op.handle = in->fh & ~SCAN_FILE_READABLE;
+	req->op.handle = handle_number(in->fh);
 	request_submit(req, FS_RELEASE, ops_done_status);
 }
 
@@ -136,40 +153,6 @@ void ops_read(struct request *req)
 	request_submit(req, FS_READ, done_read);
 }
 
-/* ---- Full disks ---- */
-
-/* The disk counts as full for a file for this long after a write of it failed
- * for lack of room. */
-#define FULL_REPORTED_NS (3 * NS_PER_SECOND)
-
-static void note_full(struct session *session, uint64_t ino)
-{
-	uint64_t now = env_now_ns(session->options.env);
-	unsigned i;
-
-	for (i = 0; i < SESSION_FULL_FILES; i++)
-		if (session->full[i].ino == ino)
-			break;
-	if (i == SESSION_FULL_FILES)
-		i = session->full_next++ % SESSION_FULL_FILES;
-	session->full[i].ino = ino;
-	session->full[i].ns = now;
-}
-
-bool ops_full_reported(struct session *session, uint64_t ino)
-{
-	uint64_t now = env_now_ns(session->options.env);
-	unsigned i;
-
-	for (i = 0; i < SESSION_FULL_FILES; i++) {
-		if (session->full[i].ino != ino)
-			continue;
-		session->full[i].ino = 0;
-		return now - session->full[i].ns < FULL_REPORTED_NS;
-	}
-	return false;
-}
-
 /*
  * A write by a user without CAP_FSETID clears suid and sgid, but the kernel
  * still has the old mode, with which the overwritten file must not be executed.
@@ -191,19 +174,14 @@ static void done_written(struct fs_op *op)
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
 }
 
-/* Pages that could not be written are lost to the kernel, and write(2) goes on
- * filling others, until it has reason to ask for the attributes. */
 static void done_page_write(struct fs_op *op)
 {
 	struct session *session = request_of(op)->session;
 	uint64_t ino = op->ino;
-	bool full = op->rc == -ENOSPC;
+	int rc = op->rc;
 
-	if (full)
-		note_full(session, ino);
 	done_written(op);
-	if (full)
-		notify_attr(session->notify, ino);
+	room_page_written(session, ino, rc);
 }
 
 /*
@@ -236,7 +214,9 @@ static void done_seek(struct fs_op *op)
 
 void ops_noticed(struct request *req)
 {
-	if (req->opcode == FUSE_LSEEK)
+	if (req->opcode == FUSE_GETATTR)
+		ops_getattr_looked(req);
+	else if (req->opcode == FUSE_LSEEK)
 		request_submit(req, FS_SEEK, done_seek);
 	else if (req->opcode == FUSE_IOCTL)
 		ops_reply_ioctl(req, NULL, 0);
@@ -297,7 +277,7 @@ void ops_fsync(struct request *req)
 {
 	const struct fuse_fsync_in *in = req->fixed;
 
-	req->op.handle = in->fh & ~SCAN_FILE_READABLE;
+	req->op.handle = handle_number(in->fh);
 	req->op.flags = in->fsync_flags & FUSE_FSYNC_FDATASYNC ? 1 : 0;
 	request_submit(req, FS_FSYNC, ops_done_status);
 }
@@ -310,6 +290,7 @@ void ops_syncfs(struct request *req)
 static void done_fallocate(struct fs_op *op)
 {
 	tell_mode(op);
+	room_forget(request_of(op)->session, op->ino);
 	ops_done_status(op);
 }
 
@@ -321,6 +302,12 @@ void ops_fallocate(struct request *req)
 	req->op.size = in->length;
 	req->op.flags = in->mode | kill_flag(req);
 	request_submit(req, FS_FALLOCATE, done_fallocate);
+}
+
+static void done_copied(struct fs_op *op)
+{
+	room_forget(request_of(op)->session, op->ino2);
+	done_written(op);
 }
 
 void ops_copy_file_range(struct request *req)
@@ -336,5 +323,5 @@ void ops_copy_file_range(struct request *req)
 	req->op.offset2 = in->off_out;
 	req->op.size = in->len < MAX_COPY_BYTES ? in->len : MAX_COPY_BYTES;
 	req->op.flags = kill_flag(req);
-	request_submit(req, FS_COPY_RANGE, done_written);
+	request_submit(req, FS_COPY_RANGE, done_copied);
 }

@@ -66,7 +66,7 @@ static void done_entry(struct fs_op *op)
 		request_reply(req, op->rc, NULL, 0);
 		return;
 	}
-	ops_fill_entry(&op->attr, &out);
+	ops_fill_entry(session, &op->attr, &out);
 	if (op->type == FS_MKNOD && S_ISREG(op->attr.mode))
 		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out)))
@@ -150,11 +150,11 @@ static void done_created(struct fs_op *op)
 		request_reply(req, op->rc, NULL, 0);
 		return;
 	}
-	out.open.fh = fs_new_handle(session->fs);
-	ops_fill_entry(&op->attr, &out.entry);
+	out.open.fh = ops_new_handle(session, op->flags);
 	ops_note_writer(session, ino, op->flags, 1);
+	ops_fill_entry(session, &op->attr, &out.entry);
 	flags = op->flags;
-	if (op->type == FS_MKNOD)
+	if (op->type == FS_MKNOD && out.entry.attr_valid)
 		out.entry.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out))) {
 		ops_note_writer(session, ino, flags, -1);
@@ -285,7 +285,7 @@ static bool fill_plus(void *arg, const char *name, size_t bytes, uint64_t ino,
 	if (n > req->room - req->filled)
 		return false;
 	if (attr)
-		ops_fill_entry(attr, &entry);
+		ops_fill_entry(req->session, attr, &entry);
 	memcpy(to, &entry, sizeof(entry));
 	put_dirent(to + sizeof(entry), name, bytes, ino, type, next);
 	req->filled += n;

@@ -2,6 +2,7 @@
  * ops_reply.c - what replies of several operations are made of.
  */
 #include "fuse/ops.h"
+#include "fuse/room.h"
 #include "fuse/session_internal.h"
 
 void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out)
@@ -25,19 +26,22 @@ void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out)
 	};
 }
 
-uint64_t ops_valid_seconds(const struct fs_attr *attr)
+uint64_t ops_valid_seconds(const struct session *session,
+			   const struct fs_attr *attr)
 {
-	return attr->name_gone ? 0 : OPS_VALID_SECONDS;
+	return attr->name_gone || room_asks(session, attr->ino) ?
+					0 : OPS_VALID_SECONDS;
 }
 
-void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out)
+void ops_fill_entry(const struct session *session, const struct fs_attr *attr,
+		    struct fuse_entry_out *out)
 {
 	*out = (struct fuse_entry_out){
 		.nodeid = attr->ino,
 		/* Numbers are never used again; the root has none. */
 		.generation = attr->ino != FUSE_ROOT_ID,
 		.entry_valid = OPS_VALID_SECONDS,
-		.attr_valid = ops_valid_seconds(attr),
+		.attr_valid = ops_valid_seconds(session, attr),
 	};
 	ops_fill_attr(attr, &out->attr);
 }

@@ -23,6 +23,7 @@
 #include "base/msg.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/room.h"
 #include "fuse/scan_file.h"
 #include "fuse/session.h"
 #include "fuse/sync.h"
@@ -125,7 +126,9 @@ int session_new(struct fs *fs, const struct session_options *options,
 	list_init(&session->requests);
 	list_init(&session->syncs);
 	session->writers = hashmap_new();
-	rc = session->writers ? view_new(session, &session->view) : -ENOMEM;
+	session->growers = hashmap_new();
+	rc = session->writers && session->growers ?
+			view_new(session, &session->view) : -ENOMEM;
 	if (!rc)
 		rc = scan_files_new(session, &session->scan_files);
 	if (!rc)
@@ -136,6 +139,11 @@ int session_new(struct fs *fs, const struct session_options *options,
 	}
 	*out = session;
 	return 0;
+}
+
+void session_set_low_room(struct session *session, uint64_t bytes)
+{
+	session->low_room = bytes;
 }
 
 void session_set_tasks(struct session *session, struct scrub *scrub,
@@ -569,6 +577,7 @@ void session_free(struct session *session)
 		uring_free(session->uring);
 	view_free(session->view);
 	scan_files_free(session->scan_files);
+	room_forget_all(session);
 	hashmap_free(session->writers);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);

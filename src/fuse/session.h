@@ -69,6 +69,10 @@ int session_new(struct fs *fs, const struct session_options *options,
  * came, or a kernel too old. */
 int session_start(struct session *session);
 
+/* With less than so many bytes left, each write(2) asks whether there is room
+ * (room.h); 0 at first. */
+void session_set_low_room(struct session *session, uint64_t bytes);
+
 /* What runs beside the file system; each may be NULL. */
 void session_set_tasks(struct session *session, struct scrub *scrub,
 		       struct refine *refine, struct file_scans *scans,

@@ -77,6 +77,11 @@ struct session {
 	struct uring_slot *destroy_slot;	/* slot of io_uring by which
 						 * DESTROY came, or NULL */
 	int error;			/* why the connection failed */
+	uint64_t low_room;		/* with less than so many bytes left,
+					 * each write(2) is to ask; the rest is
+					 * room.c's: */
+	uint64_t granted;		/* bytes that growers may grow by */
+	struct hashmap *growers;	/* by inode */
 	struct {
 		uint64_t ino, ns;	/* the last time */
 	} full[SESSION_FULL_FILES];

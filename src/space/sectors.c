@@ -632,12 +632,17 @@ static uint64_t own_sectors(const struct space *s)
 	return own < most ? own : most;
 }
 
-int space_reserve(struct space *s, uint64_t sectors)
+uint64_t space_room(const struct space *s)
 {
 	const uint64_t kept = s->reserved + own_sectors(s);
 	const uint64_t room = s->free_total + s->replicas;
 
-	if (room < kept || room - kept < sectors)
+	return room > kept ? room - kept : 0;
+}
+
+int space_reserve(struct space *s, uint64_t sectors)
+{
+	if (space_room(s) < sectors)
 		return -ENOSPC;
 	s->reserved += sectors;
 	return 0;

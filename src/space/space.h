@@ -115,6 +115,8 @@ const struct rangeset *space_free_set(const struct space *space);
 int space_take(struct space *space, uint64_t sector, uint64_t n);
 void space_give_back(struct space *space, uint64_t sector, uint64_t n);
 
+/* Sectors that can still be reserved. */
+uint64_t space_room(const struct space *space);
 /* Reserves room for data that is written to memory, until it has a place.
  * -ENOSPC: free and pending sectors, less what is reserved and what the file
  * system keeps for itself, do not suffice. */

@@ -25,6 +25,7 @@
 #include "tasks/tasks.h"
 
 #define FULL_BYTES (1u << 30)	/* a file has no room for more */
+#define ROOM_BYTES (8u << 20)	/* room of a new disk, as fs_room tells */
 
 struct entry {
 	struct list link;
@@ -600,6 +601,17 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 uint64_t fs_new_handle(struct fs *fs)
 {
 	return ++fs->handles;
+}
+
+uint64_t fs_room(const struct fs *fs)
+{
+	uint64_t used = 0;
+	const struct node *n;
+	size_t pos = 0;
+
+	while ((n = hashmap_next(fs->nodes, &pos, NULL)))
+		used += n->attr.sectors * 512;
+	return used < ROOM_BYTES ? ROOM_BYTES - used : 0;
 }
 
 void fs_each_inode(const struct fs *fs,

@@ -6,7 +6,7 @@ set -u
 need_fuse
 
 try() {
-	"$tools/mkfs.traxfs" "$1" >/dev/null || fail "mkfs"
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail "mkfs"
 	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
 	timeout 300 "$top_builddir/tests/system/posix_check" "$mnt" || fail "on $1"
 	umount "$mnt" || fail "umount"
@@ -40,10 +40,37 @@ fill_up() {
 	check "$1"
 }
 
+# Whoever writes piece by piece hears it from write(2): close(2) has nothing left
+# to say, less than two pieces are unused, and what has a place can be overwritten.
+told_by_write() {
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail "mkfs"
+	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
+	cp "$tools/traxfs" "$mnt/kept" && sync "$mnt/kept" || fail "copy"
+	for kb in 4 100 1024 8192; do
+		timeout -s KILL 60 dd if=/dev/zero of="$mnt/fill" bs=${kb}k \
+			2>"$work/out"
+		[ "$(grep -c "No space left" "$work/out")" -eq 1 ] || {
+			cat "$work/out"
+			fail "pieces of $kb KiB are told by close"
+		}
+		left=$(($(stat -f -c '%a * %S' "$mnt") / 1024))
+		[ "$left" -le $((2 * kb)) ] || fail "$left KiB of $1 are left"
+		dd if="$tools/traxfs" of="$mnt/kept" bs=20k conv=notrunc,fsync \
+			2>/dev/null || fail "no room for what has a place"
+		cmp "$tools/traxfs" "$mnt/kept" || fail "lost on a full disk"
+		rm "$mnt/fill" || fail "removing on a full disk"
+	done
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$1"
+}
+
 make_image 64M
 fill_up "$image"
 make_image 256M
+told_by_write "$image"
 try "$image"
 make_image 256M
 attach_loop
+told_by_write "$loop"
 try "$loop"

@@ -26,6 +26,7 @@
 #define OWNER 1000u
 #define LARGE (128u << 10)
 #define SMALL (12u << 10)
+#define LOW_ROOM (4u << 20)	/* of 8 MiB */
 
 static struct {
 	struct fs *fs;
@@ -125,6 +126,31 @@ static int ask_attr(uint64_t node)
 	return ask_attr_flags(node, 0);
 }
 
+static uint64_t open_file(uint64_t node, uint32_t flags)
+{
+	struct fuse_open_in in = { .flags = flags };
+	struct fuse_open_out out;
+
+	ck_assert_int_eq(ask(FUSE_OPEN, node, &in, sizeof(in), NULL, 0), 0);
+	memcpy(&out, t.reply, sizeof(out));
+	return out.fh;
+}
+
+/* As read(2) and write(2) ask. */
+static void send_attr_by(uint64_t node, uint64_t handle)
+{
+	struct fuse_getattr_in in = { .getattr_flags = FUSE_GETATTR_FH,
+				      .fh = handle };
+
+	send_request(FUSE_GETATTR, node, &in, sizeof(in), NULL, 0);
+}
+
+static int ask_attr_by(uint64_t node, uint64_t handle)
+{
+	send_attr_by(node, handle);
+	return take_reply();
+}
+
 /* ---- Set-up ---- */
 
 static void *run_session(void *arg)
@@ -159,6 +185,7 @@ static void open_session(void)
 	o.fd = t.server = ends[1];
 	ck_assert_int_eq(fs_open(NULL, NULL, NULL, &t.fs), 0);
 	ck_assert_int_eq(session_new(t.fs, &o, &t.session), 0);
+	session_set_low_room(t.session, LOW_ROOM);
 }
 
 static void setup(void)
@@ -582,14 +609,75 @@ START_TEST(writers_hear_of_a_full_disk)
 	struct fuse_write_in w = { .size = 1, .offset = 1ull << 40,
 				   .write_flags = FUSE_WRITE_CACHE };
 
-	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), 0);
+	uint64_t handle = open_file(node, O_WRONLY);
+	uint64_t reader = open_file(node, O_RDONLY);
+	uint64_t second = open_file(other, O_RDWR);
+
+	ck_assert_int_eq(ask_attr_by(node, handle), 0);
 	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "x", 1),
 			 -ENOSPC);
 	take_notice(node, -1, 0);
 	ck_assert_int_eq(ask_attr(node), 0);
-	ck_assert_int_eq(ask_attr_flags(other, FUSE_GETATTR_FH), 0);
-	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), -ENOSPC);
-	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), 0);
+	ck_assert_int_eq(ask_attr_by(other, second), 0);
+	ck_assert_int_eq(ask_attr_by(node, reader), 0);
+	ck_assert_int_eq(ask_attr_by(node, handle), -ENOSPC);
+	ck_assert_int_eq(ask_attr_by(node, handle), 0);
+}
+END_TEST
+
+/* Pages of a file have been written, and end here. */
+static void write_page(uint64_t node, uint64_t end)
+{
+	struct fuse_write_in w = { .size = 1, .offset = end - 1,
+				   .write_flags = FUSE_WRITE_CACHE };
+
+	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "x", 1), 0);
+}
+
+/* What write(2) asks while little is left: first the pages behind the end are
+ * written out.  Attributes of the answer are not to be kept. */
+static int ask_room(uint64_t node, uint64_t handle, uint64_t end)
+{
+	struct fuse_attr_out out;
+	int rc;
+
+	send_attr_by(node, handle);
+	take_notice(node, (int64_t)end, 0);
+	rc = take_reply();
+	memcpy(&out, t.reply, sizeof(out));
+	if (!rc)
+		ck_assert_uint_eq(out.attr_valid, 0);
+	return rc;
+}
+
+/* A file that grows by pieces is refused the one that does not fit, once. */
+START_TEST(writers_hear_before_the_disk_is_full)
+{
+	const uint64_t mb = 1 << 20;
+	uint64_t node = make_file("f"), other = make_file("g");
+	uint64_t handle = open_file(node, O_WRONLY);
+	struct fuse_open_in open = { .flags = O_WRONLY };
+	struct fuse_open_out opened;
+	uint64_t reader = open_file(node, O_RDONLY);
+
+	write_page(node, 4 * mb);
+	ck_assert_int_eq(ask_attr_by(node, handle), 0);
+	write_page(node, 5 * mb);
+	take_notice(node, -1, 0);
+	ck_assert_int_eq(ask_room(node, handle, 5 * mb), 0);
+	write_page(node, 6 * mb);
+	ck_assert_int_eq(ask_room(node, handle, 6 * mb), 0);
+	ck_assert_int_eq(ask_attr_by(node, reader), 0);
+	send_request(FUSE_OPEN, other, &open, sizeof(open), NULL, 0);
+	take_notice(other, -1, 0);
+	ck_assert_int_eq(take_reply(), 0);
+	memcpy(&opened, t.reply, sizeof(opened));
+	ck_assert_int_eq(ask_room(other, opened.fh, 0), 0);
+	/* The first one may grow by 1 MiB of the 1.4 that are left. */
+	write_page(other, 600 << 10);
+	ck_assert_int_eq(ask_room(other, opened.fh, 600 << 10), -ENOSPC);
+	/* A write in place may come. */
+	ck_assert_int_eq(ask_room(other, opened.fh, 600 << 10), 0);
 }
 END_TEST
 
@@ -1068,6 +1156,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, waiting_reads_stop_nobody_else);
 	tcase_add_test(c, a_read_is_answered_beside_waiting_writes);
 	tcase_add_test(c, writers_hear_of_a_full_disk);
+	tcase_add_test(c, writers_hear_before_the_disk_is_full);
 	tcase_add_test(c, chown_drops_suid);
 	tcase_add_test(c, statx_has_the_birth_time);
 	tcase_add_test(c, attributes_of_the_user);

@@ -1,0 +1,57 @@
+/*
+ * room.h - whoever writes hears that the disk is full.
+ *
+ * write(2) goes to the kernel's cache and ends before we know of the data.  But
+ * it asks for the file's attributes when they have expired, and that question
+ * can be answered -ENOSPC.  That is done
+ *
+ *   after the fact: pages of the file could not be written out;
+ *
+ *   before it, while little room is left (session_set_low_room).  Attributes of
+ *   files that are open for writing expire at once then, so each write(2) asks.
+ *   We look every few questions, the more often the less is left: the kernel
+ *   writes out the pages behind the end of the file that we know, so that what
+ *   is left is known exactly.  Of a file that has grown each write is taken to
+ *   go on with as much; what others were let grow by counts as gone.  What does
+ *   not fit is refused, but once only: the next question may come from a write
+ *   of what has a place already, like that by which a database goes back.
+ *
+ * So a program that writes piece by piece is told by write(2), at most two
+ * pieces too early, and close(2) has nothing left to say.  A single write(2)
+ * that is longer than the room, what fills holes, and what is written through a
+ * mapping are told by close(2) and fsync(2).
+ */
+#ifndef TRAX_FUSE_ROOM_H
+#define TRAX_FUSE_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fs_attr;
+struct session;
+
+/* Is each write(2) to this file to ask?  Then its attributes are not to be kept
+ * by the kernel. */
+bool room_asks(const struct session *session, uint64_t ino);
+
+/* GETATTR by a handle that may write. */
+enum room_answer {
+	ROOM_THERE,	/* the attributes are to be told */
+	ROOM_FULL,	/* -ENOSPC */
+	ROOM_LOOK,	/* the pages behind the end of the file are to be
+			 * written out, then room_may_grow says it */
+};
+enum room_answer room_question(struct session *session, uint64_t ino);
+
+/* May the file, whose attributes are these, grow by one more piece? */
+bool room_may_grow(struct session *session, const struct fs_attr *attr);
+
+/* A WRITE of the kernel's pages has been answered so. */
+void room_page_written(struct session *session, uint64_t ino, int rc);
+
+/* Nothing is known any more of how the file grows: it has grown otherwise, or
+ * nobody writes it any more. */
+void room_forget(struct session *session, uint64_t ino);
+void room_forget_all(struct session *session);
+
+#endif
