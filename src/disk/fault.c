@@ -25,7 +25,7 @@
 #define ROW(retries, places, pause_ms, last) \
 	{ true, (retries), (places), (pause_ms), (last) }
 
-static const struct fault_row table[FAULT_WHOS][FAULT_CLASSES] = {
+static const struct fault_row table[FAULT_ORIGINS][FAULT_CLASSES] = {
 	[FAULT_DATA] = {
 		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FILE),
 		[FAULT_TRANSPORT] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FILE),
@@ -98,10 +98,11 @@ static const struct fault_row table[FAULT_WHOS][FAULT_CLASSES] = {
 	},
 };
 
-const struct fault_row *fault_row(enum fault_who who, enum fault_class class)
+const struct fault_row *fault_row(enum fault_origin origin,
+				  enum fault_class class)
 {
-	assert(who < FAULT_WHOS && class < FAULT_CLASSES);
-	return table[who][class].used ? &table[who][class] : NULL;
+	assert(origin < FAULT_ORIGINS && class < FAULT_CLASSES);
+	return table[origin][class].used ? &table[origin][class] : NULL;
 }
 
 enum fault_class fault_class(enum disk_op op, int result)
@@ -138,10 +139,10 @@ static uint64_t pause_after(const struct fault_row *row, unsigned failures)
 	return ms * 1000000;
 }
 
-enum fault_step fault_next(enum fault_who who, enum fault_class class,
+enum fault_step fault_next(enum fault_origin origin, enum fault_class class,
 			   unsigned failures, uint64_t *pause_ns)
 {
-	const struct fault_row *row = fault_row(who, class);
+	const struct fault_row *row = fault_row(origin, class);
 	enum fault_step step;
 
 	assert(row);

@@ -20,7 +20,7 @@
 
 #include "disk/disk.h"
 
-enum fault_who {
+enum fault_origin {
 	FAULT_CALLER,		/* has no row: the queue repeats nothing */
 	FAULT_DATA,		/* writes content that is not yet durable */
 	FAULT_DESTAGE,		/* writes logged content to its extents */
@@ -36,7 +36,7 @@ enum fault_who {
 	FAULT_READ_ROOT,	/* reads a root, at a mount */
 	FAULT_READ_SUPER,	/* reads a superblock, at a mount */
 	FAULT_READ_LOG,		/* reads a log record, at a mount */
-	FAULT_WHOS
+	FAULT_ORIGINS
 };
 
 enum fault_class {
@@ -78,14 +78,15 @@ struct fault_row {
 #define FAULT_PAUSE_MOST_MS 4000u
 
 /* NULL: that error does not come to that writer or reader. */
-const struct fault_row *fault_row(enum fault_who who, enum fault_class class);
+const struct fault_row *fault_row(enum fault_origin origin,
+				  enum fault_class class);
 
 /* What kind of error a request of the disk has ended with; `result`: not 0. */
 enum fault_class fault_class(enum disk_op op, int result);
 
 /* The next step after `failures` in a row, 1 for the first one. *pause_ns:
  * pause before FAULT_RETRY and FAULT_RELOCATE; may be NULL. */
-enum fault_step fault_next(enum fault_who who, enum fault_class class,
+enum fault_step fault_next(enum fault_origin origin, enum fault_class class,
 			   unsigned failures, uint64_t *pause_ns);
 
 #endif

@@ -408,7 +408,7 @@ static void part_set(struct move *move, struct move_part *part,
 			.iov = &part->iov, .iov_n = 1,
 		},
 		.class = QUEUE_IDLE,
-		.who = FAULT_COPY,
+		.origin = FAULT_COPY,
 	};
 }
 

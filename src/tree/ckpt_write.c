@@ -146,7 +146,7 @@ static void submit(struct tree *tree, struct buffer *buffer, bool mirror)
 			.owner = w,
 		},
 		.class = QUEUE_WRITE_BACK,
-		.who = FAULT_NODE,
+		.origin = FAULT_NODE,
 		.failures = buffer->tries,
 	};
 	buffer->writes++;

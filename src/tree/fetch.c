@@ -185,7 +185,7 @@ static void submit(struct buffer *buffer)
 			.owner = buffer,
 		},
 		.class = QUEUE_READ,
-		.who = FAULT_READ_NODE,
+		.origin = FAULT_READ_NODE,
 		.failures = buffer->tries,
 	};
 	queue_submit(tree->queue, &buffer->req);

@@ -584,7 +584,7 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 			.class = fetch->deadline_ns ? QUEUE_READ :
 						      fetch->class,
 			.deadline_ns = fetch->deadline_ns,
-			.who = FAULT_READ_DATA,
+			.origin = FAULT_READ_DATA,
 			.failures = fetch->failures,
 		};
 		fetch_choose(fetch, segment);

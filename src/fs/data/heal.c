@@ -278,7 +278,7 @@ static void heal_write(struct heal *heal)
 				.done = heal_written, .owner = heal,
 			},
 			.class = QUEUE_WRITE_BACK,
-			.who = FAULT_COPY,
+			.origin = FAULT_COPY,
 		};
 		queue_submit(heal->file->files->fs->queue, &heal->req[i]);
 	}

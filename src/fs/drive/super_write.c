@@ -56,7 +56,7 @@ static void super_write_block(struct super_write *s, uint64_t sector)
 			.iov_n = 1, .done = super_write_step_done, .owner = s,
 		},
 		.class = QUEUE_WRITE_BACK,
-		.who = FAULT_SUPER,
+		.origin = FAULT_SUPER,
 	};
 	queue_submit(s->fs->queue, &s->req);
 }

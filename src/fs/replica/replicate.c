@@ -387,7 +387,7 @@ static void replica_maker_write(struct replica_maker *maker)
 		},
 		.class = maker->background && access_trace_quiet(fs) ?
 				 QUEUE_IDLE : QUEUE_WRITE_BACK,
-		.who = FAULT_COPY,
+		.origin = FAULT_COPY,
 	};
 	queue_submit(fs->queue, &maker->req);
 }

@@ -256,8 +256,8 @@ static bool queue_repeats(struct queue *queue, struct queue_request *req,
 	uint64_t pause_ns;
 
 	req->failures++;
-	if (req->who == FAULT_CALLER ||
-	    fault_next(req->who, class, req->failures, &pause_ns) !=
+	if (req->origin == FAULT_CALLER ||
+	    fault_next(req->origin, class, req->failures, &pause_ns) !=
 		    FAULT_RETRY)
 		return false;
 	queue_forget_progress(req);

@@ -85,7 +85,7 @@ struct queue_request {
 	enum queue_class class;
 	/* Whose retries of the fault table the request gets; FAULT_CALLER:
 	 * none. */
-	enum fault_who who;
+	enum fault_origin origin;
 	/* How often it has failed, for done(): set by the caller to what failed
 	 * before elsewhere. */
 	unsigned failures;
@@ -321,10 +321,10 @@ int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
 int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
 		const void *buf);
 /* Read with the retries of the fault table. */
-int queue_read_as(struct queue *queue, enum fault_who who, uint64_t sector,
-		  uint32_t sectors, void *buf);
-int queue_write_as(struct queue *queue, enum fault_who who, uint64_t sector,
-		   uint32_t sectors, const void *buf);
+int queue_read_as(struct queue *queue, enum fault_origin origin,
+		  uint64_t sector, uint32_t sectors, void *buf);
+int queue_write_as(struct queue *queue, enum fault_origin origin,
+		   uint64_t sector, uint32_t sectors, const void *buf);
 int queue_flush_wait(struct queue *queue);
 
 #endif

@@ -23,7 +23,7 @@ static int queue_finish_sync(struct queue *queue, struct queue_request *req,
 	return req->disk.result;
 }
 
-static int queue_transfer(struct queue *queue, enum fault_who who,
+static int queue_transfer(struct queue *queue, enum fault_origin origin,
 			  enum disk_op op, uint64_t sector, uint32_t sectors,
 			  void *buf)
 {
@@ -40,17 +40,17 @@ static int queue_transfer(struct queue *queue, enum fault_who who,
 			.owner = &done,
 		},
 		.class = op == DISK_READ ? QUEUE_READ : QUEUE_COMMIT,
-		.who = who,
+		.origin = origin,
 	};
 
 	queue_submit(queue, &req);
 	return queue_finish_sync(queue, &req, &done);
 }
 
-int queue_read_as(struct queue *queue, enum fault_who who, uint64_t sector,
-		  uint32_t sectors, void *buf)
+int queue_read_as(struct queue *queue, enum fault_origin origin,
+		  uint64_t sector, uint32_t sectors, void *buf)
 {
-	return queue_transfer(queue, who, DISK_READ, sector, sectors, buf);
+	return queue_transfer(queue, origin, DISK_READ, sector, sectors, buf);
 }
 
 int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
@@ -65,10 +65,10 @@ int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
 	return queue_write_as(queue, FAULT_CALLER, sector, sectors, buf);
 }
 
-int queue_write_as(struct queue *queue, enum fault_who who, uint64_t sector,
-		   uint32_t sectors, const void *buf)
+int queue_write_as(struct queue *queue, enum fault_origin origin,
+		   uint64_t sector, uint32_t sectors, const void *buf)
 {
-	return queue_transfer(queue, who, DISK_WRITE, sector, sectors,
+	return queue_transfer(queue, origin, DISK_WRITE, sector, sectors,
 			      (void *)buf);
 }
 

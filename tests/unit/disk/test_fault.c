@@ -12,31 +12,31 @@
 
 #define MANY 1000u		/* failures: more than any finite row */
 
-static uint8_t count_steps(enum fault_who who, enum fault_class class,
+static uint8_t count_steps(enum fault_origin origin, enum fault_class class,
 			   enum fault_step step)
 {
 	unsigned n = 0, i;
 
 	for (i = 1; i <= MANY; i++)
-		n += fault_next(who, class, i, NULL) == step;
+		n += fault_next(origin, class, i, NULL) == step;
 	return n == MANY ? FAULT_FOREVER : (uint8_t)n;
 }
 
-static bool row_is_used(int who, int class)
+static bool row_is_used(int origin, int class)
 {
-	return fault_row((enum fault_who)who, (enum fault_class)class);
+	return fault_row((enum fault_origin)origin, (enum fault_class)class);
 }
 
-static void walk_row(enum fault_who who, enum fault_class class)
+static void walk_row(enum fault_origin origin, enum fault_class class)
 {
-	const struct fault_row *row = fault_row(who, class);
+	const struct fault_row *row = fault_row(origin, class);
 	enum fault_step step, before = FAULT_RETRY;
 	uint64_t pause_ns, last_ns = 0;
 	bool over = false;
 	unsigned i;
 
 	for (i = 1; i <= MANY; i++) {
-		step = fault_next(who, class, i, &pause_ns);
+		step = fault_next(origin, class, i, &pause_ns);
 		if (step > FAULT_RELOCATE) {
 			ck_assert_int_eq(step, row->last);
 			ck_assert_uint_eq(pause_ns, 0);
@@ -60,26 +60,27 @@ static void walk_row(enum fault_who who, enum fault_class class)
 		return;
 	}
 	ck_assert(over);
-	ck_assert_uint_eq(count_steps(who, class, FAULT_RETRY), row->retries);
-	ck_assert_uint_eq(count_steps(who, class, FAULT_RELOCATE),
+	ck_assert_uint_eq(count_steps(origin, class, FAULT_RETRY),
+			  row->retries);
+	ck_assert_uint_eq(count_steps(origin, class, FAULT_RELOCATE),
 			  row->places);
 }
 
 START_TEST(every_row_ends_with_its_last_step)
 {
-	int who, class;
+	int origin, class;
 
-	for (who = FAULT_CALLER + 1; who < FAULT_WHOS; who++)
+	for (origin = FAULT_CALLER + 1; origin < FAULT_ORIGINS; origin++)
 		for (class = 0; class < FAULT_CLASSES; class++)
-			if (row_is_used(who, class))
-				walk_row((enum fault_who)who,
+			if (row_is_used(origin, class))
+				walk_row((enum fault_origin)origin,
 				 (enum fault_class)class);
 }
 END_TEST
 
-static const char *who_name(enum fault_who who)
+static const char *origin_name(enum fault_origin origin)
 {
-	static const char *const names[FAULT_WHOS] = {
+	static const char *const names[FAULT_ORIGINS] = {
 		[FAULT_CALLER] = "caller",
 		[FAULT_DATA] = "data",
 		[FAULT_DESTAGE] = "logged data",
@@ -96,7 +97,7 @@ static const char *who_name(enum fault_who who)
 		[FAULT_READ_LOG] = "read of the log",
 	};
 
-	return names[who];
+	return names[origin];
 }
 
 static const char *class_name(enum fault_class class)
@@ -134,16 +135,16 @@ static void count_print(unsigned count, char *buf, size_t bytes)
 }
 
 /* Prints a row as it stands in the document. */
-static void row_print(enum fault_who who, enum fault_class class, char *buf,
-		      size_t bytes)
+static void row_print(enum fault_origin origin, enum fault_class class,
+		      char *buf, size_t bytes)
 {
-	const struct fault_row *row = fault_row(who, class);
+	const struct fault_row *row = fault_row(origin, class);
 	char retries[8], places[8];
 
 	count_print(row->retries, retries, sizeof(retries));
 	count_print(row->places, places, sizeof(places));
 	snprintf(buf, bytes, "| %s | %s | %s | %s | %u ms | %s |",
-		 who_name(who), class_name(class), retries, places,
+		 origin_name(origin), class_name(class), retries, places,
 		 row->pause_ms, step_name(row->last));
 }
 
@@ -177,19 +178,19 @@ START_TEST(document_is_true)
 	const char *top = getenv("top_srcdir");
 	char path[512], row[256];
 	unsigned rows = 0;
-	int who, class;
+	int origin, class;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/doc/design/faults.md",
 		 top ? top : ".");
 	f = fopen(path, "r");
 	ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
-	for (who = FAULT_CALLER + 1; who < FAULT_WHOS; who++)
+	for (origin = FAULT_CALLER + 1; origin < FAULT_ORIGINS; origin++)
 		for (class = 0; class < FAULT_CLASSES; class++) {
-			if (!row_is_used(who, class))
+			if (!row_is_used(origin, class))
 				continue;
 			rows++;
-			row_print((enum fault_who)who,
+			row_print((enum fault_origin)origin,
 				  (enum fault_class)class, row, sizeof(row));
 			ck_assert_msg(document_has(f, row),
 				      "doc/design/faults.md lacks: %s", row);

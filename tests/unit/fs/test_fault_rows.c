@@ -35,7 +35,7 @@
 struct trial {
 	struct disk disk;		/* what the file system is given */
 	struct rig rig;
-	enum fault_who who;
+	enum fault_origin origin;
 	enum fault_class class;
 	uint64_t ino;
 	bool armed;
@@ -136,7 +136,7 @@ static bool is_at_place(const struct trial *t, const struct disk_request *req)
 
 static bool write_fails(const struct trial *t, const struct disk_request *req)
 {
-	switch (t->who) {
+	switch (t->origin) {
 	case FAULT_DATA:
 	case FAULT_DESTAGE:
 	case FAULT_COPY:
@@ -160,11 +160,11 @@ static bool request_fails(const struct trial *t, const struct disk_request *req)
 {
 	if (t->class == FAULT_FLUSH)
 		return req->op == DISK_FLUSH &&
-		       (t->who != FAULT_NODE ||
+		       (t->origin != FAULT_NODE ||
 			t->rig.fs->tree->ckpt.phase == CKPT_FLUSHING);
 	if (req->op == DISK_WRITE)
 		return write_fails(t, req);
-	return req->op == DISK_READ && t->who >= FAULT_READ_DATA &&
+	return req->op == DISK_READ && t->origin >= FAULT_READ_DATA &&
 	       is_at_place(t, req);
 }
 
@@ -185,9 +185,9 @@ static bool was_bad(const struct trial *t, const struct disk_request *req)
  * before its units are. */
 static bool is_counted(const struct trial *t, const struct disk_request *req)
 {
-	if (t->who == FAULT_ROOT && t->n)
+	if (t->origin == FAULT_ROOT && t->n)
 		return req->sector == t->seen[0].sector;
-	if (t->who == FAULT_READ_LOG)
+	if (t->origin == FAULT_READ_LOG)
 		return req->sectors == t->place[0].n &&
 		       (req->sector == t->place[0].first ||
 			req->sector == t->place[1].first);
@@ -198,7 +198,7 @@ static bool is_counted(const struct trial *t, const struct disk_request *req)
 static void attempt_add(struct trial *t, const struct disk_request *req)
 {
 	const uint64_t at = req->op != DISK_WRITE ? 0 :
-		t->who == FAULT_NODE ? sector_of(req, is_leaf) :
+		t->origin == FAULT_NODE ? sector_of(req, is_leaf) :
 		sector_of(req, is_marked);
 	const uint64_t sector = at ? at : req->sector;
 	const uint64_t retried = t->rig.fs ?
@@ -272,7 +272,7 @@ static int mount_again(struct trial *t)
 		       &t->rig.fs);
 }
 
-static void trial_open(struct trial *t, enum fault_who who,
+static void trial_open(struct trial *t, enum fault_origin origin,
 		       enum fault_class class)
 {
 	struct sim_options options = {
@@ -284,7 +284,7 @@ static void trial_open(struct trial *t, enum fault_who who,
 
 	memset(t, 0, sizeof(*t));
 	pool_set_poison(true);
-	t->who = who;
+	t->origin = origin;
 	t->class = class;
 	t->rig.options.memory_bytes = 64 << 20;
 	t->rig.options.replicas = 2;
@@ -300,7 +300,7 @@ static void trial_open(struct trial *t, enum fault_who who,
 
 static bool is_endless(const struct trial *t)
 {
-	return fault_row(t->who, t->class)->retries == FAULT_FOREVER;
+	return fault_row(t->origin, t->class)->retries == FAULT_FOREVER;
 }
 
 /* Lets the file system and the clock go on; an endless trial is mended when
@@ -632,7 +632,7 @@ static void act_read_log(struct trial *t)
 	ck_assert_int_eq(mount_again(t), 0);
 }
 
-static void (*const act[FAULT_WHOS])(struct trial *t) = {
+static void (*const act[FAULT_ORIGINS])(struct trial *t) = {
 	[FAULT_DATA] = act_data,
 	[FAULT_DESTAGE] = act_destage,
 	[FAULT_LOG] = act_log,
@@ -652,12 +652,12 @@ static void (*const act[FAULT_WHOS])(struct trial *t) = {
 
 static void judge_attempts(const struct trial *t)
 {
-	const struct fault_row *row = fault_row(t->who, t->class);
+	const struct fault_row *row = fault_row(t->origin, t->class);
 	unsigned i, same = 0, moved = 0;
 	uint64_t pause_ns;
 
 	for (i = 1; i < t->n; i++) {
-		fault_next(t->who, t->class, i, &pause_ns);
+		fault_next(t->origin, t->class, i, &pause_ns);
 		ck_assert_uint_ge(t->seen[i].ns - t->seen[i - 1].ns, pause_ns);
 		if (t->seen[i].sector == t->seen[i - 1].sector)
 			same++;
@@ -672,14 +672,14 @@ static void judge_attempts(const struct trial *t)
 	ck_assert_uint_eq(same + moved, (unsigned)row->retries + row->places);
 	/* What the map says twice is the same place here; and data that is not
 	 * yet anywhere gets a place for each attempt. */
-	if (t->who != FAULT_READ_DATA &&
-	    (t->who != FAULT_DATA || !row->retries))
+	if (t->origin != FAULT_READ_DATA &&
+	    (t->origin != FAULT_DATA || !row->retries))
 		ck_assert_uint_eq(same, row->retries);
 }
 
 static void judge_end(struct trial *t)
 {
-	const enum fault_step last = fault_row(t->who, t->class)->last;
+	const enum fault_step last = fault_row(t->origin, t->class)->last;
 	const bool fails = last == FAULT_FAIL_FS && !is_endless(t);
 
 	ck_assert_int_eq(fs_read_only(t->rig.fs), fails);
@@ -689,14 +689,15 @@ static void judge_end(struct trial *t)
 
 START_TEST(the_file_system_follows_every_row_of_the_table)
 {
-	const enum fault_who who = (enum fault_who)(_i / FAULT_CLASSES);
+	const enum fault_origin origin =
+		(enum fault_origin)(_i / FAULT_CLASSES);
 	const enum fault_class class = (enum fault_class)(_i % FAULT_CLASSES);
 	static struct trial t;
 
-	if (!fault_row(who, class))
+	if (!fault_row(origin, class))
 		return;
-	trial_open(&t, who, class);
-	act[who](&t);
+	trial_open(&t, origin, class);
+	act[origin](&t);
 	t.armed = false;
 	judge_attempts(&t);
 	judge_end(&t);
@@ -712,7 +713,7 @@ int main(void)
 
 	tcase_add_loop_test(tc, the_file_system_follows_every_row_of_the_table,
 			    (FAULT_CALLER + 1) * FAULT_CLASSES,
-			    FAULT_WHOS * FAULT_CLASSES);
+			    FAULT_ORIGINS * FAULT_CLASSES);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
