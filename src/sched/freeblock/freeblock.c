@@ -1,19 +1,19 @@
 /*
- * freeblock.c - tasks, and what they are given.
+ * freeblock.c - tasks, and the data that they get.
  *
- * What a task wants is in one of three sets:
+ * The sectors that a task wants are in one of three sets:
  *
- *	wanted --(a read begins)--> flying --(it ends)--> got()
- *	   ^--- it could not begin ---'  `--(error)--> suspect --> got(-EIO)
+ * wanted --(a read begins)--> flying --(it ends)--> got()
+ *    ^--- it could not begin ---'  `--(error)--> suspect --> got(-EIO)
  *
- * A read that fails may have failed for one sector, and a drive tries a bad one
- * for seconds: what was wanted of it is read again in a few parts, and of a
- * part that fails what the drive stores as one sector, so that a bad one is
- * read three times.  That is done one read at a time and in the class of idle
- * time, which has its turn in a queue that is never idle, too; when the task is
- * promoted, like a foreground read.
+ * A read that fails may have failed for one sector, and a drive retries a bad
+ * one for seconds: its wanted sectors are read again in a few parts, and of a
+ * part that fails each run that the drive stores as one sector, so that a bad
+ * one is read three times.  That is done one read at a time and in the class of
+ * idle time, which has its turn in a queue that is never idle, too; when the
+ * task is promoted, like a foreground read.
  *
- * When and where reads go is in gap_fill.c.
+ * gap_fill.c decides when and where reads go.
  */
 #include <assert.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ struct queue_request *task_first_write(struct freeblock_task *task)
 	return list_first(from, struct queue_request, link);
 }
 
-/* Takes a write out of the set: it begins, or will not be made. */
+/* Removes a write from the set: it begins, or will not be made. */
 void task_leave_write(struct freeblock_task *task, struct queue_request *req)
 {
 	req->gap_waits = false;
@@ -237,7 +237,8 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector, uint64_t n)
 {
 	partial_blocks_drop(&task->parts, sector, sector + n);
-	/* What memory is too short for stays wanted: an answer too many. */
+	/* Without memory some sectors stay wanted, and got() is called for them
+	 * once too often. */
 	(void)freeblock_set_remove(task->set, sector, n);
 	(void)rangeset_remove(&task->flying, sector, n);
 	(void)rangeset_remove(&task->suspect, sector, n);
@@ -307,8 +308,9 @@ static bool is_seam(const struct freeblock_task *task, uint64_t sector)
 	return freeblock_set_is_seam(task->fb->geom, &track, sector);
 }
 
-/* The next that is wanted in [from, end), within a track and in whole units,
- * but where a track's end cuts one and parts may be held; false: nothing. */
+/* Finds the next wanted run in [from, end), within a track and in whole units,
+ * but for a unit that a track's end cuts and whose parts may be held; false:
+ * there is none. */
 static bool task_next(const struct freeblock_task *task, uint64_t from,
 		      uint64_t end, struct range *out)
 {
@@ -329,7 +331,7 @@ static bool task_next(const struct freeblock_task *task, uint64_t from,
 	return false;
 }
 
-/* What is wanted of a range is on its way. */
+/* Moves the wanted sectors of a range to `flying`. */
 static void task_take(struct freeblock_task *task, uint64_t first,
 		      uint64_t end)
 {
@@ -402,7 +404,8 @@ static void task_got(struct freeblock_task *task, enum free_read_kind kind,
 	task->ops->got(task->arg, first, n, bytes, bytes ? 0 : -EIO);
 }
 
-/* A part of a unit: held until the rest comes, or wanted again. */
+/* Takes a part of a unit: it is held until the rest is read or, without room,
+ * wanted again. */
 static void task_hold(struct freeblock_task *task, enum free_read_kind kind,
 		      uint64_t first, uint32_t n, const char *bytes)
 {
@@ -418,7 +421,7 @@ static void task_hold(struct freeblock_task *task, enum free_read_kind kind,
 	partial_block_free(whole);
 }
 
-/* Bytes that were on their way; whole units of them go on as they are. */
+/* Delivers bytes that were read; whole units are passed on directly. */
 static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
 			uint64_t first, uint64_t end, const char *bytes)
 {
@@ -439,8 +442,9 @@ static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
 	}
 }
 
-/* Parts of a failed read that are read first: about the root of how many stored
- * sectors a track has, so that the fewest reads find a bad one. */
+/* Parts of a failed read that are read first: about the square root of the
+ * number of stored sectors of a track, so that the fewest reads find a bad
+ * one. */
 #define SUSPECT_PARTS 32u
 
 uint32_t suspect_least(const struct freeblock_task *task)
@@ -457,8 +461,8 @@ uint32_t suspect_most(const struct freeblock_task *task)
 	return suspect_least(task) * SUSPECT_PARTS;
 }
 
-/* Reads in parts from now on what could not be read together.  Parts of units
- * that were read before are given up as well. */
+/* Has sectors of a failed read read in parts from now on.  Parts of units that
+ * were read before are given up as well. */
 static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
 			 struct range *r)
 {
@@ -472,7 +476,7 @@ static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
 		task_got(task, kind, r->first, (uint32_t)r->n, NULL);
 }
 
-/* Delivers what has arrived of a read to a task. */
+/* Delivers the data of a read to a task. */
 static void task_deliver(struct freeblock_task *task,
 			 const struct free_read *free_read)
 {
@@ -648,7 +652,7 @@ void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns)
 		fb->sleep_ns = sleep_ns;
 }
 
-/* Wants, by another geometry, what meets a range; in whole units. */
+/* Wants the units that overlap a range, by another geometry. */
 static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
 {
 	uint32_t unit = task->options.unit_sectors;
@@ -683,7 +687,7 @@ static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 	return err;
 }
 
-/* What comes of a unit that is wanted anew is not waited for. */
+/* Data of units that are wanted anew is not waited for. */
 static void parts_forget(struct freeblock_task *task)
 {
 	uint32_t unit = task->options.unit_sectors;
@@ -702,7 +706,8 @@ static void parts_forget(struct freeblock_task *task)
 	}
 }
 
-/* Each task gets what was made for it, or (an error) keeps what it had. */
+/* Gives each task the set that was made for it; after an error it keeps its old
+ * one. */
 static void task_end_geom(struct freeblock_task *task, int err)
 {
 	if (!err) {

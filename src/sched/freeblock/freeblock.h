@@ -1,14 +1,14 @@
 /*
- * freeblock.h - background work in the time the platter turns for nothing
- * (Lumb et al., OSDI 2000), and when the disk is idle.
+ * freeblock.h - background work in rotational gaps (Lumb et al., OSDI 2000),
+ * and when the disk is idle.
  *
  * A task registers sectors that it wants to read, or blocks that it wants to
  * write, and gets a call for each when it is done, in any order.  A task is
  * served in four ways: in the rotational gaps of foreground requests, while
- * rotation can be predicted; from what the foreground reads anyway; in idle
- * time; and, after freeblock_promote, like the foreground.  A task delays a
- * foreground request by the error of the prediction at most, and by the rest of
- * one step (a track at most) when the disk had been idle.
+ * rotation can be predicted; from data that the foreground reads anyway; in
+ * idle time; and, after freeblock_promote, like the foreground.  A task delays
+ * a foreground request by the error of the prediction at most, and by the rest
+ * of one step (a track at most) when the disk had been idle.
  *
  * Idle time begins when the foreground has been quiet for ten times its longest
  * recent gap, and 100 ms at least (freeblock_set_quiet).
@@ -44,8 +44,8 @@ struct freeblock_options {
 	uint32_t unit_sectors;	/* got() comes in multiples of this, aligned;
 				   at least the logical block */
 	unsigned share;		/* weight against other tasks; 0: 1 */
-	bool no_idle;		/* gaps only */
-	/* Any part of what is wanted will do: the largest pieces are read
+	bool no_idle;		/* it is served in gaps only */
+	/* Any part of the wanted sectors will do: the largest pieces are read
 	 * first, without regard to the fragments that are left. */
 	bool any;
 	/* Memory for units that go over a track's end and of which one side
@@ -62,18 +62,18 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
  * returns only written() is called, for writes that have begun. */
 void freeblock_close(struct freeblock_task *task);
 
-/* Adds sectors to the wanted set, or takes them out.  Large runs are cheap.
- * -EINVAL: not whole units.  -ENOMEM: a part of them has been added. */
+/* Add sectors to the wanted set, or remove them.  Large runs are cheap.
+ * -EINVAL: not whole units. -ENOMEM: a part of them has been added. */
 int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n);
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector,
 		      uint64_t n);
 uint64_t freeblock_wanted(const struct freeblock_task *task); /* sectors */
-/* Is any of these sectors wanted, or on its way? */
+/* Is any of these sectors wanted, or being read? */
 bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
 		     uint64_t n);
 
-/* What the task wants, now and later, is read like a foreground request,
- * `depth` requests at a time; 0: not any more. */
+/* Has all that the task wants, now and later, read like foreground requests,
+ * `depth` at a time; 0: not any more. */
 void freeblock_promote(struct freeblock_task *task, unsigned depth);
 void freeblock_pause(struct freeblock_task *task, bool paused);
 
@@ -91,41 +91,44 @@ bool freeblock_write_cancel(struct freeblock_task *task,
 
 /* ---- of the queue ---- */
 
-/* Idle time begins after this, or ten times the foreground's recent gaps. */
+/* Sets the least time without foreground requests after which idle time begins;
+ * it is at least ten times their recent gap. */
 void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns);
 
-/* When nobody has asked for anything for so long, nothing more is done in idle
- * time, so that the drive may spin down; the next foreground request ends that.
+/* After this long without a foreground request nothing is done in idle time any
+ * more, so that the drive may spin down; the next foreground request ends that.
  * 0: never. */
 void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns);
 
-/* The geometry the head believes in has changed, or is about to go away.
- * -ENOMEM: nothing has changed. */
+/* The geometry of the head has changed, or is about to be freed. -ENOMEM:
+ * nothing has changed. */
 int freeblock_set_geom(struct queue *queue, const struct geom *geom);
 
 struct freeblock_stats {
-	uint64_t sectors;		/* read or written for tasks */
+	uint64_t sectors;		/* sectors read or written for tasks */
 	uint64_t gap_sectors, idle_sectors, promoted_sectors;
-	uint64_t passed_sectors;	/* read by the foreground */
+	uint64_t passed_sectors;	/* wanted sectors that the foreground
+					 * has read */
 	uint64_t gaps, gaps_used;
 	uint64_t potential_ns;		/* rotation of foreground requests that
 					   could have been used */
 	uint64_t used_ns;		/* time of the gaps that transferred
 					 * data for tasks */
-	uint64_t passed_ns;		/* used_ns and the unwanted sectors
-					   between what was wanted */
+	uint64_t passed_ns;		/* used_ns, with the unwanted sectors
+					 * between wanted ones */
 	uint64_t delays;		/* foreground requests made late */
 	uint64_t delay_ns, max_delay_ns; /* their delays: sum, longest */
 	uint64_t p99_delay_ns;		/* 99th percentile of the delay of
 					 * requests behind a free read */
 };
-/* task NULL: all of the queue; of a task only what counts sectors is set. */
+/* task NULL: all of the queue; for a task only the members that count sectors
+ * are set. */
 void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,
 			 struct freeblock_stats *out);
 
-/* What all tasks of a name, also those that are closed, have delayed. */
+/* The delays by all tasks of one name, also closed ones. */
 struct freeblock_delay {
-	uint64_t requests;	/* of the foreground */
+	uint64_t requests;	/* foreground requests that were delayed */
 	uint64_t sum_ns;
 };
 void freeblock_get_delay(struct queue *queue, const char *name,

@@ -1,11 +1,11 @@
 /*
  * freeblock_set.c - wanted sectors by track.
  *
- * Leaves of 64 tracks: a bit for each track that is wanted whole, and for those
- * wanted in part one sorted array of runs (track, first unit, units), units
+ * A leaf stands for 64 tracks: a bit for each track that is wanted whole, and
+ * for the others one sorted array of runs (track, first unit, units), units
  * counted from the first that begins on the track.  Sixteen leaves are a page;
- * of a page that is all wanted, or not at all, only the pointer exists.  Above
- * the pages come levels of summaries.
+ * for a page that is all wanted, or not at all, there is only a pointer.  Above
+ * the pages are levels of summaries.
  */
 #include "sched/freeblock/freeblock_set.h"
 
@@ -244,7 +244,7 @@ bool freeblock_set_is_seam(const struct geom *geom,
 
 /* ---- asking ---- */
 
-/* The next wanted unit of one track, from `from` on. */
+/* Finds the next wanted unit of one track, from `from` on. */
 static bool next_of_place(const struct freeblock_set *w,
 			  const struct set_pos *place, uint64_t from,
 			  struct range *out)
@@ -303,7 +303,8 @@ uint32_t freeblock_set_on(const struct freeblock_set *wanted,
 	return sum;
 }
 
-/* The first track at or after one with anything wanted; tracks: none. */
+/* Finds the first track at or after this one with anything wanted; tracks:
+ * there is none. */
 static uint64_t track_next(const struct freeblock_set *w, uint64_t track)
 {
 	uint64_t bits;

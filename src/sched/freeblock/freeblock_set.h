@@ -1,14 +1,14 @@
 /*
- * freeblock_set.h - which sectors a freeblock task still wants, by track.
+ * freeblock_set.h - the sectors that a freeblock task still wants, by track.
  *
- * In units of so many sectors, counted from sector 0; a unit belongs to the
- * track it begins on, though its end may lie on the next.  A disk of which all
- * is wanted costs 9 bytes for each 1,024 tracks, tracks that are wanted in part
- * 6 bytes a run.  Made for one geometry, which must outlive it.
+ * They are counted in units of some sectors, from sector 0; a unit belongs to
+ * the track on which it begins, though its end may lie on the next one.  A disk
+ * of which all is wanted costs 9 bytes for each 1,024 tracks, tracks that are
+ * wanted in part 6 bytes a run.  Made for one geometry, which must outlive it.
  *
- * For searches the tracks are the leaves of a tree, 64 to a node of level 0,
- * 16 nodes to one of the next level; every node knows the most units wanted on
- * one of its tracks.
+ * For searches the tracks are the leaves of a tree, 64 to a node of level 0, 16
+ * nodes to one of the next level; every node knows the most units wanted on one
+ * of its tracks.
  */
 #ifndef TRAX_FREEBLOCK_FREEBLOCK_SET_H
 #define TRAX_FREEBLOCK_FREEBLOCK_SET_H
@@ -29,8 +29,9 @@ int freeblock_set_open(const struct geom *geom, uint32_t unit_sectors,
 		struct freeblock_set **wanted);
 void freeblock_set_close(struct freeblock_set *wanted);
 
-/* Adds, removes; whole units.  A unit that the disk ends in is never wanted.
- * -ENOMEM: done in part, what was done is counted.  -EINVAL: not units. */
+/* Add or remove whole units.  A unit across the end of the disk is never
+ * wanted. -ENOMEM: done in part, and the units done are counted. -EINVAL: not
+ * whole units. */
 int freeblock_set_add(struct freeblock_set *wanted, uint64_t sector,
 		      uint64_t n);
 int freeblock_set_remove(struct freeblock_set *wanted, uint64_t sector,
@@ -51,11 +52,11 @@ bool freeblock_set_next_on(const struct freeblock_set *wanted,
 		    const struct geom_track *track, uint64_t from,
 		    struct range *out);
 
-/* How many units that begin on a track are wanted. */
+/* Number of wanted units that begin on a track. */
 uint32_t freeblock_set_on(const struct freeblock_set *wanted,
 		   const struct geom_track *track);
 
-/* Is this where what is on a track begins or ends: at its ends, and around
+/* Do the sectors in order on a track begin or end here: at its ends, and around
  * remapped sectors?  Units may be read in parts there. */
 bool freeblock_set_is_seam(const struct geom *geom,
 			   const struct geom_track *track, uint64_t sector);
@@ -64,7 +65,8 @@ bool freeblock_set_is_seam(const struct geom *geom,
 
 struct freeblock_set_node {
 	struct geom_bounds geom;
-	uint32_t most;		/* units on one track, or more */
+	uint32_t most;		/* an upper bound of the wanted units on one of
+				 * its tracks */
 };
 
 unsigned
@@ -76,7 +78,7 @@ uint64_t freeblock_set_nodes(const struct freeblock_set *wanted,
 bool freeblock_set_node(const struct freeblock_set *wanted, unsigned level,
 			uint64_t index, struct freeblock_set_node *out);
 
-/* Which tracks of a node of level 0 hold something wanted. */
+/* A bit for each track of a node of level 0: is anything wanted on it? */
 uint64_t freeblock_set_tracks(const struct freeblock_set *wanted,
 			      uint64_t leaf);
 

@@ -1,6 +1,6 @@
 /*
  * freeblock_set_internal.h - the set of wanted sectors from inside:
- * freeblock_set.c (making, asking), set_change.c (changes).
+ * freeblock_set.c (making, lookups), set_change.c (changes).
  */
 #ifndef TRAX_FREEBLOCK_FREEBLOCK_SET_INTERNAL_H
 #define TRAX_FREEBLOCK_FREEBLOCK_SET_INTERNAL_H
@@ -11,11 +11,13 @@
 #include "sched/freeblock/freeblock_set.h"
 
 #define PAGE_TRACKS ((uint64_t)FREEBLOCK_SET_LEAF_TRACKS * FREEBLOCK_SET_FANOUT)
+/* Levels of summaries, at most. */
 #define LEVELS_MAX 16u
 
 struct unit_run {
 	uint16_t track;		/* within the leaf */
-	uint16_t first, n;	/* units; n of 65536 is wanted whole */
+	uint16_t first, n;	/* units; a track with 65536 units or more can
+				 * only be wanted whole */
 };
 
 struct set_leaf {
@@ -33,13 +35,16 @@ struct freeblock_set {
 	const struct geom *geom;
 	uint32_t unit;
 	uint64_t tracks;
-	uint64_t units;			/* wanted */
+	uint64_t units;			/* number of wanted units */
 	uint64_t end_unit;		/* number of units of the disk */
 	uint64_t pages_n;
-	struct set_page **pages;		/* NULL: nothing of it */
-	struct set_page *full;		/* stands for: all of it */
+	struct set_page **pages;		/* NULL: nothing in it is
+						 * wanted */
+	struct set_page *full;		/* stands for a page of which all is
+					 * wanted */
 	size_t bytes;
-	unsigned levels;		/* summaries, level 1 the pages */
+	unsigned levels;		/* levels of summaries; level 1 is that
+					 * of the pages */
 	uint64_t nodes[LEVELS_MAX];
 	struct freeblock_set_node *node[LEVELS_MAX];
 	struct unit_run *scratch;
@@ -68,8 +73,8 @@ const struct set_leaf *set_leaf_of(const struct freeblock_set *w,
 
 unsigned set_bit_of(uint64_t track);
 
-/* Is all of the track wanted because it is part of a larger range of which all
- * is? */
+/* Is the whole track wanted because it is part of a larger range of which
+ * everything is? */
 bool set_is_whole(const struct freeblock_set *w, uint64_t track);
 
 /* The first run of a leaf at or after a track's unit: one that ends after. */

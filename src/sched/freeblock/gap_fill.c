@@ -2,8 +2,8 @@
  * gap_fill.c - when tasks are served, and with what.
  *
  * Gap: the first call for a request makes the plan (gap_search.h) that is worth
- * most to one task; other tasks get what they want of the sectors that it
- * reads. The reads of a plan are handed over one by one, each only while the
+ * most to one task; other tasks get the wanted ones among the sectors that it
+ * reads.  The reads of a plan are handed over one by one, each only while the
  * head can still be there in time.  So a late read costs the rest of the plan,
  * not the request.
  *
@@ -20,12 +20,13 @@
 
 /* Tracks and nodes that one decision may look at: 100 us of work at most. */
 #define STEPS 300u
-/* What it is worth, in ns of the head's time, that a wanted run is gone, and
- * that a unit over a track's end is gone.  Found by trying: traxbench sched
- * free. */
+/* Value, in ns of the head's time, of a wanted run that is completed, and of a
+ * completed unit that goes over a track's end.  Found by trying: traxbench
+ * sched free. */
 #define RUN_NS 700000u
 #define ACROSS_NS 900000u
-/* Writes tried with the whole estimate, and looked at, for one gap. */
+/* Writes that are tried with the whole estimate, and writes that are looked at,
+ * for one gap. */
 #define WRITES_TRIED 4u
 #define WRITES_LOOKED_AT 200u
 /* A target missed by less than this is met: times are rounded. */
@@ -189,7 +190,7 @@ static bool piece_joins(const struct freeblock *fb,
 	return piece->sector >= track.first;
 }
 
-/* How many of these sectors the tasks want. */
+/* Number of these sectors that any task wants. */
 static uint64_t wanted_in(const struct freeblock *fb, uint64_t first,
 			  uint64_t end)
 {
@@ -238,7 +239,7 @@ static struct queue_request *piece_read(struct freeblock *fb,
 
 /* ---- gaps: writes ---- */
 
-/* Would the target be met as if there were no write to this sector before? */
+/* Would the target be met as without a write to this sector before it? */
 static bool write_fits(const struct freeblock *fb,
 		       const struct head_state *head_state, uint64_t sector,
 		       uint32_t sectors)
@@ -257,7 +258,7 @@ static bool write_fits(const struct freeblock *fb,
 	return target.media_ns <= fb->plan.target_ns + ROUND_NS;
 }
 
-/* A write begins: it is the queue's. */
+/* Begins a write: it belongs to the queue from now on. */
 static struct queue_request *write_take(struct freeblock_task *task,
 					struct queue_request *req,
 					uint64_t sector)
@@ -411,8 +412,8 @@ static struct freeblock_task *idle_task(struct freeblock *fb)
 	return best;
 }
 
-/* A task that comes new does not get the idle time that others had before
- * it. */
+/* Charges a task for idle time.  A new task does not get the idle time that
+ * others had before it. */
 static void idle_charge(struct freeblock *fb, struct freeblock_task *task,
 			uint64_t sectors)
 {
@@ -489,7 +490,7 @@ struct queue_request *gap_fill_idle(void *arg,
 
 /* ---- like the foreground ---- */
 
-/* How much from the beginning of a suspect range is read together. */
+/* Sectors that are read together from the beginning of a suspect range. */
 static uint32_t suspect_step(const struct freeblock_task *task,
 			     const struct range *r)
 {
@@ -589,7 +590,7 @@ static void delay_count(struct freeblock *fb, const char *task,
 	fb->delay_bins[bin]++;
 }
 
-/* A turn missed makes a guard grow, time lets it shrink. */
+/* Widens a guard after a missed turn; time narrows it. */
 static void care_move(uint64_t *care_ns, uint64_t turn_ns, uint64_t since_ns,
 		      bool missed)
 {
@@ -636,7 +637,8 @@ void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk)
 		watch->first_late = true;
 }
 
-/* Was it made late by what was read before it, or in idle time? */
+/* Notes whether a request was made late by a read before it, or by a step in
+ * idle time. */
 static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 {
 	uint64_t end_ns = fb->idle_end_ns;
@@ -662,7 +664,8 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 	}
 }
 
-/* The longest gap lately: it fades, a sixteenth with each that is shorter. */
+/* Takes in a gap of the foreground.  The longest recent gap fades by a
+ * sixteenth with each shorter one. */
 static void passed_gap(struct freeblock *fb, const struct disk_request *disk)
 {
 	uint64_t gap_ns = 0;

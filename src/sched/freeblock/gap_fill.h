@@ -1,6 +1,6 @@
 /*
- * gap_fill.h - freeblock from inside: freeblock.c (tasks and what they are
- * given), gap_fill.c (when and where is read and written).
+ * gap_fill.h - freeblock from inside: freeblock.c (tasks and the data that they
+ * get), gap_fill.c (when and where is read and written).
  */
 #ifndef TRAX_FREEBLOCK_GAP_FILL_H
 #define TRAX_FREEBLOCK_GAP_FILL_H
@@ -13,12 +13,14 @@
 #include "sched/freeblock/partial_block.h"
 #include "sched/freeblock/freeblock_set.h"
 
-/* So many names of tasks; what has no room here is counted for all only. */
+/* Names of tasks whose delays are counted apart; those of others are counted
+ * for all tasks only. */
 #define GAP_FILL_TASKS 8u
 /* Bins of the delays, GAP_FILL_DELAY_NS each; the last takes all that is
  * longer. */
 #define GAP_FILL_DELAYS 256u
 #define GAP_FILL_DELAY_NS 50000u
+/* Foreground requests that are watched for delays at the same time. */
 #define GAP_FILL_DELAY_CHECKS 4u
 
 /* Why something is read. */
@@ -45,7 +47,7 @@ struct free_read {
 /* A foreground request with a gap before it, and when it should complete. */
 struct delay_check {
 	bool used;		/* a free read goes before it */
-	const char *task;	/* whose; its name */
+	const char *task;	/* name of the task that it is for */
 	bool first_late;	/* the first of its free reads came late */
 	uint64_t lbn;
 	uint64_t over_ns, turn_ns;
@@ -57,7 +59,7 @@ struct freeblock {
 	struct geom *own_geom;		/* pseudo-tracks; NULL: the head's */
 	struct list tasks;
 	struct list closed;		/* tasks with requests under way */
-	struct list reads;		/* submitted to the queue */
+	struct list reads;		/* reads submitted to the queue */
 	uint64_t quiet_ns;
 	uint64_t sleep_ns;		/* idle work ends after this much idle
 					 * time; 0: never */
@@ -109,12 +111,13 @@ struct freeblock_task {
 	unsigned promoted;	/* promoted reads at a time; 0: none */
 	unsigned reading;	/* promoted reads in the queue */
 	bool suspecting;	/* a part of the suspects is being read */
-	struct range failed;	/* of the suspects: what failed together last */
+	struct range failed;	/* the part of the suspects that failed last */
 	bool paused;
 	bool closed;
 	unsigned holds;		/* references by callbacks and requests */
 	uint64_t promoted_lbn;	/* where the next promoted read begins */
-	uint64_t idle_sectors;	/* had in idle time, divided by its share */
+	uint64_t idle_sectors;	/* sectors read in idle time, divided by its
+				 * share */
 	struct freeblock_stats stats;
 };
 
@@ -123,7 +126,7 @@ struct freeblock_task {
 void task_get(struct freeblock_task *task);
 void task_put(struct freeblock_task *task);
 
-/* NULL: no memory.  With a task it is held. */
+/* Makes a read, which holds `task` if that is not NULL.  NULL: no memory. */
 struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 		      struct freeblock_task *task, uint64_t sector,
 		      uint32_t sectors);
@@ -134,16 +137,16 @@ struct queue_request *task_first_write(struct freeblock_task *task);
 /* Takes a write out of the task's sets: it begins, or is given up. */
 void task_leave_write(struct freeblock_task *task, struct queue_request *req);
 
-/* The most sectors of a failed read that are given up together: those that the
+/* Most sectors of a failed read that are given up together: those that the
  * drive stores as one, in whole units. */
 uint32_t suspect_least(const struct freeblock_task *task);
-/* What is read together first of a failed read. */
+/* Sectors of a failed read that are read together first. */
 uint32_t suspect_most(const struct freeblock_task *task);
 
 /* A read begins: its wanted sectors count as on their way. */
 void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors);
 
-/* What was read for somebody else, if a task wants it. */
+/* Passes data that was read for others to the tasks that want it. */
 void freeblock_pass(struct freeblock *fb, uint64_t sector, uint32_t sectors,
 		    const void *bytes);
 
@@ -165,7 +168,7 @@ void gap_fill_passed(void *arg, const struct queue_request *req);
 /* A read in a gap is over. */
 void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk);
 
-/* Gives the queue what a task is promoted to, and its suspects. */
+/* Submits the promoted reads of a task, and its suspects. */
 void gap_fill_promoted(struct freeblock_task *task);
 
 #endif

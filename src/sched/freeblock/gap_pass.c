@@ -1,6 +1,6 @@
 /*
- * gap_pass.c - what passes under the head on a track in the time that a gap
- * leaves, and how long moves and transfers take.
+ * gap_pass.c - the wanted sectors that pass under the head on a track within a
+ * gap, and the times of moves and transfers.
  */
 #include "sched/freeblock/gap_search_internal.h"
 
@@ -28,7 +28,8 @@ uint64_t gap_settle_ns(const struct gap_search_state *s)
 				      : 0;
 }
 
-/* When an LBN of a track next passes under the head, not before a moment. */
+/* Time at which an LBN of a track next passes under the head, not before
+ * from_ns. */
 static uint64_t gap_begin_ns(const struct gap_search_state *s, uint64_t lbn,
 			     uint64_t from_ns)
 {
@@ -39,7 +40,7 @@ static uint64_t gap_begin_ns(const struct gap_search_state *s, uint64_t lbn,
 	       service_wait_ns(s->head_state->mech, from_ns, place.start);
 }
 
-/* How long [first, first + n) of one track takes to pass. */
+/* Time that [first, first + n) of one track takes to pass. */
 static uint64_t gap_length_ns(const struct gap_search_state *s,
 			      const struct geom_track *track, uint64_t first,
 			      uint32_t n)
@@ -115,8 +116,8 @@ bool gap_part_may_begin(const struct gap_search_state *s,
 		!gap_is_wanted(s, first - 1));
 }
 
-/* Cuts a wanted run on a track to what may be read of it before `end`; false:
- * nothing. */
+/* Cuts a wanted run on a track to the part that may be read before `end`;
+ * false: there is none. */
 static bool run_cut(const struct gap_search_state *s,
 		    const struct geom_track *track, uint64_t end,
 		    struct range *r)
@@ -135,8 +136,8 @@ static bool run_cut(const struct gap_search_state *s,
 	return r->n;
 }
 
-/* The wanted units that lie within [first, end) of a track: one command from
- * the first of them to the last.  Returns how many. */
+/* Makes one command of the wanted units within [first, end) of a track, from
+ * the first of them to the last.  Returns their number. */
 static uint32_t piece_find(const struct gap_search_state *s,
 			   const struct geom_track *track, uint64_t first,
 			   uint64_t end, struct gap_extent *piece)
@@ -146,7 +147,8 @@ static uint32_t piece_find(const struct gap_search_state *s,
 	int64_t runs = 0;
 	struct range r;
 
-	/* Up to a remapped sector, or from there on when nothing is before. */
+	/* Only up to a remapped sector or, if nothing is wanted before it, from
+	 * there on. */
 	while (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
 	       moved < end) {
 		if (freeblock_set_next_on(s->wanted, track, first, &r) &&
@@ -183,8 +185,8 @@ static uint32_t piece_find(const struct gap_search_state *s,
 	return units;
 }
 
-/* Does all of a track pass by, beginning with a sector?  A track with defects
- * may have its sectors on a part of its turn. */
+/* Does all of a track pass between two times, beginning with a sector?  A track
+ * with defects may have its sectors on a part of its turn. */
 static bool gap_track_passes(const struct gap_search_state *s,
 			     const struct geom_track *track, uint64_t sector,
 			     uint64_t in_ns, uint64_t out_ns)
@@ -241,9 +243,9 @@ void pass_over(const struct gap_search_state *s,
 	}
 }
 
-/* The first wanted unit from `first` on, such that it and all up to the one
- * that goes over the track's end are one command; false: that is not wanted,
- * or has passed. */
+/* Finds the first wanted unit from `first` on such that it and all up to the
+ * one that goes over the track's end are one command; false: that one is not
+ * wanted, or has passed. */
 static bool across_from(const struct gap_search_state *s,
 			const struct geom_track *track, uint64_t first,
 			uint64_t last, uint64_t *from)
@@ -261,7 +263,7 @@ static bool across_from(const struct gap_search_state *s,
 	if (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
 	    moved < last + unit)
 		return false;
-	/* If units are sectors, those behind are wanted by themselves. */
+	/* If a unit is one sector, those behind it are wanted by themselves. */
 	if (freeblock_set_unit(s->wanted) < unit &&
 	    (!freeblock_set_next(s->wanted, track->first + track->sectors,
 				 &r) ||

@@ -29,9 +29,9 @@
 #define MOVED_LOOKS 16u
 #define MOVED_TRIES 4u
 #define MOVED_HASH 0x9e3779b1u
-/* Steps that a third track counts for. */
+/* Steps that looking at a third track counts as. */
 #define TRACK_STEPS 2u
-/* The number of ways tried to share a gap between source and target track. */
+/* Ways to divide a gap between source and target track that are tried. */
 #define SHARES 4u
 
 /* ---- putting a plan together ---- */
@@ -54,10 +54,11 @@ static bool piece_joins(const struct gap_search_state *s,
 		       s->query->max_sectors;
 }
 
-/* Commands follow each other: when one has been decoded at the earliest, and
- * where the head is. */
+/* A sequence of commands: when the next one has been decoded at the earliest,
+ * and where the head is then. */
 struct gap_follow {
-	struct service_head head;	/* free for it */
+	struct service_head head;	/* the head, free for the next
+					 * command */
 	uint64_t decoded_ns, ahead_ns;
 };
 
@@ -127,9 +128,9 @@ static unsigned plan_late(const struct gap_search_state *s,
 		       n + 1 : n;
 }
 
-/* Takes these passings, in order, if they read more than the best so far. Of a
- * piece too short for another command to be ready in time, and what follows it,
- * only one is taken. */
+/* Makes a plan of these passings, in order, if they read more than the best one
+ * so far.  Of a piece too short for another command to be ready in time, and
+ * the next piece, only one is taken. */
 static void plan_offer(struct gap_search_state *s,
 		       const struct gap_pass *const *pass, unsigned n)
 {
@@ -227,7 +228,8 @@ static void try_rest(struct gap_search_state *s, const struct geom_track *track,
 	plan_offer(s, all, 3);
 }
 
-/* Source track until until_ns at most, target track for the rest. */
+/* Tries the source track until until_ns at most, and the target track for the
+ * rest. */
 static void try_share(struct gap_search_state *s, uint64_t until_ns)
 {
 	const struct gap_pass none = { 0 };
@@ -294,8 +296,8 @@ static void search_ends(struct gap_search_state *s)
 	if (s->plan->worth_ns >=
 	    share_bound(s, out - begin + gap_settle_ns(s)))
 		return;
-	/* Takes as much as there is on the target's track, and spends the rest
-	 * of the time elsewhere. */
+	/* Tries all of the target's track, and spends the rest of the time
+	 * elsewhere. */
 	s->plan->steps += 2;
 	move = gap_move_ns(s, &s->source, &s->target, false);
 	pass_target(s, begin + move, &last);
@@ -386,8 +388,8 @@ static int64_t node_bound(const struct gap_search_state *s,
 	       s->query->run_ns;
 }
 
-/* Higher bounds first, then the nearer, then nearer the root, then the lower
- * address. */
+/* Order of the heap: higher bounds first, then nearer nodes, then those nearer
+ * the root, then lower addresses. */
 static bool entry_before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	if (a->bound != b->bound)
@@ -593,7 +595,7 @@ static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 	plan_offer(s, one, 1);
 }
 
-/* Remapped sectors are in the way of everything else; some of them.  They lie
+/* Looks at some remapped sectors, which all other plans leave out.  They lie
  * anywhere, so it is left to chance which. */
 static void search_moved(struct gap_search_state *s)
 {
@@ -621,7 +623,7 @@ static void search_moved(struct gap_search_state *s)
 
 /* ---- the interface ---- */
 
-/* How long a request's first and last sector are apart, on one track. */
+/* Time between a request's first and last sector, on one track. */
 static uint64_t target_length_ns(const struct head_state *head_state,
 				 const struct service_request *req)
 {
@@ -661,9 +663,9 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 	plan->target_ns = service.media_ns;
 	plan->over_ns = service.bus_ns;
 	plan->rotation_ns = service.rotation_ns;
-	/* Met inside, where it just goes on: there is no gap.  But so near its
-	 * end that nobody would rely on it, it may as well begin at its
-	 * beginning. */
+	/* The head meets it inside, where the drive just goes on: there is no
+	 * gap.  But if that is so near its end that it is not reliable, it may
+	 * as well begin at its beginning. */
 	wait_ns = service_wait_ns(head_state->mech, there_ns, place.start);
 	over_ns = there_ns + wait_ns + target_length_ns(head_state,
 							&query->target);

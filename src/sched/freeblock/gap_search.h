@@ -1,6 +1,6 @@
 /*
- * gap_search.h - what can be read for nothing while a disk would only turn: the
- * search of freeblock scheduling (Lumb et al., OSDI 2000, section 4).
+ * gap_search.h - finds what can be read in a rotational gap: the search of
+ * freeblock scheduling (Lumb et al., OSDI 2000, section 4).
  *
  * A request waits for its first sector to come round.  The search finds the
  * reads of wanted sectors that fit in before, on the track the head is on, on
@@ -27,12 +27,12 @@ struct gap_query {
 	 * the next has been handed over by then. */
 	uint64_t handover_ns;
 	uint32_t max_sectors;	/* longest command */
-	bool joins;		/* what ends where the target begins is one
-				 * command with it */
+	bool joins;		/* a read that ends where the target begins is
+				 * one command with it */
 	uint32_t steps;		/* tracks and nodes that may be looked at */
-	/* Reads are in whole units of so many sectors; where a track's end
+	/* Reads are in whole units of this many sectors; where a track's end
 	 * cuts one, its parts are read apart if they may be held (or if the
-	 * other one has been). */
+	 * other one has been read). */
 	uint32_t unit_sectors;
 	bool parts;
 	/*
@@ -42,23 +42,24 @@ struct gap_query {
 	 * short it is.
 	 */
 	uint32_t run_ns;
-	/* Added in the same way for a unit that goes over a track's end. */
+	/* The same for a unit that goes over a track's end. */
 	uint32_t across_ns;
 };
 
-/* Two on each of three tracks: a track's end can lie in the middle. */
+/* Pieces of a plan: two on each of three tracks, as a track's end can lie in
+ * the middle. */
 #define GAP_PIECES 6
 
 struct gap_extent {
 	uint64_t sector;
 	uint32_t sectors;
 	uint64_t begin_ns, end_ns;	/* when the medium is read */
-	uint32_t units;			/* wanted ones in it */
+	uint32_t units;			/* wanted units in it */
 	int64_t worth_ns;
 };
 
 struct gap_plan {
-	uint64_t target_ns;	/* the request's first sector is met */
+	uint64_t target_ns;	/* when the request's first sector is met */
 	uint64_t over_ns;	/* when it completes */
 	uint64_t gap_ns;	/* rotational delay before target_ns; 0 if the
 				   request is begun in its middle, or might be
@@ -67,18 +68,19 @@ struct gap_plan {
 				 * which is what could be used */
 	unsigned pieces_n;	/* pieces, in order of time */
 	struct gap_extent piece[GAP_PIECES];
-	uint32_t units;		/* wanted ones in them */
+	uint32_t units;		/* wanted units in them */
 	int64_t worth_ns;	/* value of the plan in time, with the value of
 				 * its long runs */
-	uint32_t steps;		/* taken */
+	uint32_t steps;		/* steps that the search took */
 	bool complete;		/* the steps sufficed for the whole search */
 };
 
-/* The target's track is known and the head's, too: otherwise nothing. */
+/* Finds the best plan.  It finds nothing unless the tracks of the target and of
+ * the head are known. */
 void gap_search(const struct gap_query *query,
 		const struct freeblock_set *wanted, struct gap_plan *plan);
 
-/* Without looking for anything: the times of the target alone. */
+/* Computes only the times of the target. */
 void gap_measure(const struct gap_query *query, struct gap_plan *plan);
 
 #endif

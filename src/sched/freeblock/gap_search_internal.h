@@ -10,6 +10,8 @@
 
 #include "sched/freeblock/gap_search.h"
 
+/* Nodes in the heap, at most, and seek points with a lower bound of their
+ * own. */
 #define HEAP_MAX 1024u
 #define LOW_MAX 512u
 /* Rounding of times: a sector missed by less than ROUND_IN_NS counts as met, as
@@ -28,7 +30,7 @@ struct gap_pass {
 	unsigned n;
 	struct gap_extent piece[2];
 	int64_t worth_ns;
-	bool across;		/* ends on the next track */
+	bool across;		/* it ends on the next track */
 };
 
 struct gap_search_state {
@@ -37,14 +39,16 @@ struct gap_search_state {
 	const struct freeblock_set *wanted;
 	struct gap_plan *plan;
 	struct geom_track source, target;
-	uint64_t free_ns;	/* a read handed over now may move */
-	uint64_t lead_ns;	/* between commands on one track */
+	uint64_t free_ns;	/* when the head may move for a read that is
+				 * handed over now */
+	uint64_t lead_ns;	/* least time between commands on one track */
 	uint64_t leave_ns;	/* when the head must be on the target's
 				 * track */
 	uint64_t turn_ns;
 	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
 	uint32_t low_n;
-	int64_t ends_ns;	/* source and target track, whole gap each */
+	int64_t ends_ns;	/* bound of source and target track, with the
+				 * whole gap for each */
 	unsigned heap_n;
 	struct heap_entry heap[HEAP_MAX];
 };
@@ -57,11 +61,11 @@ uint64_t gap_move_ns(const struct gap_search_state *s,
 
 uint64_t gap_settle_ns(const struct gap_search_state *s);
 
-/* Whole units that can pass in a time, with something for rounding. */
+/* Whole units that can pass in a time, with a margin for rounding. */
 int64_t gap_units_in(const struct gap_search_state *s, uint64_t ns,
 		     const struct geom_track *track);
 
-/* What a wanted unit of a track is worth. */
+/* Value of a wanted unit of a track. */
 int64_t gap_unit_ns(const struct gap_search_state *s,
 		    const struct geom_track *track);
 
@@ -70,21 +74,22 @@ int64_t gap_unit_ns(const struct gap_search_state *s,
 bool gap_part_may_end(const struct gap_search_state *s,
 		      const struct geom_track *track, uint64_t end);
 
-/* What is held of a unit is one run: around what is remapped, in order. */
+/* The same for a begin: the held part of a unit is one run, so parts around
+ * remapped sectors are read in order. */
 bool gap_part_may_begin(const struct gap_search_state *s,
 			const struct geom_track *track, uint64_t first);
 
 /*
- * What passes by on a track from in_ns, when the head is there, to out_ns, when
- * it must be through.
+ * Finds the wanted sectors that pass on a track from in_ns, when the head is
+ * there, to out_ns, when it must be through.
  */
 void pass_over(const struct gap_search_state *s,
 	       const struct geom_track *track, uint64_t in_ns,
 	       uint64_t out_ns, struct gap_pass *pass);
 
 /*
- * What passes by on a track from in_ns on to its end, the unit that begins
- * there and ends on the next, and what is behind it there.
+ * Finds those that pass on a track from in_ns on to its end, with the unit that
+ * begins there and ends on the next track, and those behind it there.
  */
 void pass_across(const struct gap_search_state *s,
 		 const struct geom_track *track, uint64_t in_ns,

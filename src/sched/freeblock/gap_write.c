@@ -1,11 +1,12 @@
 /*
- * gap_write.c - a write fits before a request when the head gets there, writes
- * it the first time it comes by, and is with the request in time.
+ * gap_write.c - a write fits before a request if the head gets there, writes it
+ * at its first pass, and is with the request in time.
  *
- * Sites are walked outwards from the cylinder the head is on and from the
- * request's: what lies between costs no seek more than the request itself does.
- * A walk ends where the way there alone takes all the time there is.  Rough
- * estimates first; only what beats the best so far gets a whole one.
+ * Sites are tried outwards from the cylinder of the head and from the
+ * request's: those between cost no seek more than the request itself does.
+ * This ends where the way there alone takes all the time there is.  Rough
+ * estimates come first; only a site that beats the best so far gets a whole
+ * one.
  */
 #include <stddef.h>
 
@@ -14,7 +15,7 @@
 struct gap_write_search {
 	const struct gap_write_query *query;
 	struct geom_place target;
-	uint64_t start_ns;	/* the head moves */
+	uint64_t start_ns;	/* when the head begins to move */
 	struct queue_request *best;
 	uint64_t lost_ns;	/* time that the best one loses */
 	unsigned left;
@@ -68,7 +69,7 @@ static uint64_t transfer_ns(const struct gap_write_search *s,
 			       (uint64_t)track.per_sector * site->sectors);
 }
 
-/* Does it perhaps fit, with less time lost than by the best?  *lost_ns. */
+/* May it fit, and lose less time than the best?  Sets *lost_ns. */
 static bool site_may(const struct gap_write_search *s,
 		     const struct policy_site *site, uint64_t *lost_ns)
 {

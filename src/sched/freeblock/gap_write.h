@@ -1,9 +1,9 @@
 /*
- * gap_write.h - writes that may wait, by where they go: which of them fits into
- * the time the platter turns before a request?
+ * gap_write.h - writes that may wait, ordered by their places: finds one that
+ * fits into the gap before a request.
  *
- * A request stands here by its site[0], which the queue does not use before it
- * is submitted.  Units: nanoseconds on the environment's clock.
+ * A request is represented by its site[0], which the queue does not use before
+ * it is submitted.  Units: nanoseconds on the environment's clock.
  */
 #ifndef TRAX_FREEBLOCK_GAP_WRITE_H
 #define TRAX_FREEBLOCK_GAP_WRITE_H
@@ -24,7 +24,8 @@ void gap_write_remove(struct gap_write_set *set, struct queue_request *req);
 void gap_write_set_geom(struct gap_write_set *set, const struct geom *geom);
 
 struct gap_write_query {
-	const struct head_state *head_state;	/* handed over now */
+	const struct head_state *head_state;	/* the state if a request is
+						 * handed over now */
 	struct service_request target;
 	uint64_t target_ns;		/* when the target's first sector
 					 * passes */
@@ -34,11 +35,11 @@ struct gap_write_query {
 	void *arg;
 };
 
-/* The one that loses the least time on its way; NULL: none fits. */
+/* Finds the write that loses the least time on its way; NULL: none fits. */
 struct queue_request *gap_write_find(const struct gap_write_set *set,
 				    const struct gap_write_query *query);
 
-/* The one that is reached first, for idle time; NULL: none. */
+/* Finds the write that is reached first, for idle time; NULL: there is none. */
 struct queue_request *gap_write_nearest(const struct gap_write_set *set,
 				       const struct head_state *head_state);
 

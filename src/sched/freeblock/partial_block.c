@@ -1,5 +1,5 @@
 /*
- * partial_block.c - a tree of buffers, one for each unit of which a run is
+ * partial_block.c - a tree of buffers, one for each unit of which a part is
  * held.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "sched/freeblock/partial_block.h"
 
 struct partial_block {
-	struct interval interval;	/* what is held of the unit */
+	struct interval interval;	/* the part of the unit that is held */
 	char bytes[];
 };
 
@@ -34,7 +34,7 @@ bool partial_blocks_have_room(const struct partial_blocks *parts)
 	return parts->held + parts->unit_sectors <= parts->most;
 }
 
-/* The first at or after a sector. */
+/* Finds the first one at or after a sector. */
 static struct partial_block *
 partial_block_at(const struct partial_blocks *parts, uint64_t sector)
 {

@@ -1,7 +1,7 @@
 /*
  * partial_block.h - units of which a part has been read: a unit that goes over
- * a track's end, or has a remapped sector, is read in several gaps, and what
- * came first waits here for the rest.
+ * a track's end, or has a remapped sector, is read in several gaps, and the
+ * first part waits here for the rest.
  *
  * Units: sectors.
  */

@@ -1,5 +1,5 @@
 /*
- * set_change.c - adds sectors to the wanted set and takes them out: bits, runs,
+ * set_change.c - adds sectors to the wanted set and removes them: bits, runs,
  * pages and summaries.
  */
 #include "sched/freeblock/freeblock_set_internal.h"
@@ -13,7 +13,7 @@
 
 /* ---- changing ---- */
 
-/* The nodes above a page, after a change in it. */
+/* Updates the nodes above a page after a change in it. */
 static void levels_update(struct freeblock_set *w, uint64_t page)
 {
 	const struct set_page *p = w->pages[page];
@@ -57,7 +57,7 @@ static void leaf_update(struct set_leaf *leaf)
 	}
 }
 
-/* Nothing or everything in it: then it need not exist. */
+/* Frees a page in which nothing or everything is wanted. */
 static void page_fold(struct freeblock_set *w, uint64_t index)
 {
 	struct set_page *page = w->pages[index];
@@ -145,7 +145,8 @@ static int leaf_splice(struct freeblock_set *w, struct set_leaf *leaf,
 	return 0;
 }
 
-/* Appends to scratch, joining what touches; returns the new length. */
+/* Appends a run to scratch, joined with an adjacent one; returns the new
+ * length. */
 static uint32_t scratch_put(struct freeblock_set *w, uint32_t n, unsigned track,
 			    uint32_t first, uint32_t end)
 {
@@ -200,7 +201,8 @@ static uint32_t runs_units(const struct unit_run *runs, uint32_t n)
 	return sum;
 }
 
-/* Part of a track, in units of its own; neither nothing nor all of it. */
+/* Sets a part of a track, in units of its own; neither nothing nor all of
+ * it. */
 static int track_set_part(struct freeblock_set *w, const struct set_pos *place,
 			  uint32_t first, uint32_t end, bool add)
 {
@@ -235,7 +237,7 @@ static int track_set_part(struct freeblock_set *w, const struct set_pos *place,
 	return 0;
 }
 
-/* Units [first, end) of one track, which need not exist. */
+/* Sets units [first, end) of one track, which need not exist. */
 static int track_set(struct freeblock_set *w, const struct set_pos *place,
 		     uint64_t first, uint64_t end, bool add)
 {

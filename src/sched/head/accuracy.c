@@ -1,11 +1,14 @@
 /*
- * accuracy.c - a ring of outcomes.  Switching forgets them, so that one way
- * needs as many anew as the other.
+ * accuracy.c - a ring of outcomes.  Switching on or off empties it, so that
+ * either change needs as many new outcomes as the other.
  */
 #include <string.h>
 
 #include "sched/head/accuracy.h"
 
+/* Percent of wrong predictions in a window at which prediction goes off, and
+ * down to which it goes on again; the distance keeps it from going on and
+ * off. */
 #define OFF_PERCENT 5u
 #define ON_PERCENT 3u
 

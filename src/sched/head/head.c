@@ -1,14 +1,14 @@
 /*
- * head.c - what is believed of the drive and how well it holds.
+ * head.c - predicts where the head of the drive is, and how well.
  *
  * The accesses at the disk are a short list in the order in which they were
- * handed over.  While each begins where the one before it ends, what the head
- * does is predicted (access->predicted); when the oldest ends, the others are
- * predicted anew from what really happened.
+ * handed over.  While each begins where the one before it ends, the movement of
+ * the head is predicted (access->predicted); when the oldest ends, the others
+ * are predicted anew from what really happened.
  *
- * A completion says two things.  Modulo a revolution: when the last sector
- * passed, so the phase (spindle.h).  In whole revolutions: whether the head was
- * there in time, so seeks and overheads (seek_learn.h).
+ * A completion tells two things.  Modulo a revolution: when the last sector
+ * passed, and so the phase (spindle.h).  In whole revolutions: whether the head
+ * was there in time, and so seeks and overheads (seek_learn.h).
  */
 #include "sched/head/head.h"
 
@@ -50,9 +50,9 @@
  * predictions, and again from PLACES_ON percent down. */
 #define PLACES_ON 40u
 #define PLACES_OFF 50u
-/* A volatile cache is taken to write through when at most THROUGH_ON percent of
- * the writes complete elsewhere than on the medium, and no more above
- * THROUGH_OFF percent. */
+/* A volatile cache counts as writing through when at most THROUGH_ON percent of
+ * the writes complete at other times than writes to the medium, until more than
+ * THROUGH_OFF percent do. */
 /* Percent of the writes of a trial that may be predicted wrongly.  In a trial
  * each is handed over to an idle drive, so a late host makes them wrong that
  * would not be so late otherwise. */
@@ -186,9 +186,9 @@ uint64_t head_guard_ns(const struct head *head,
 				   head_period_ns(head));
 }
 
-/* Of what is handed over so long before the head is free: then it is not late
- * by all that the host is late.  What a busy drive does says nothing of an idle
- * one, least of all before it has been seen. */
+/* The guard of a command that is handed over this long before the head is free:
+ * it does not suffer from all of the host's lateness.  The guard of a busy
+ * drive tells nothing of an idle one, least of all before it was measured. */
 static uint64_t guard_ahead_ns(uint64_t idle_ns, uint64_t busy_ns,
 			       uint64_t ahead_ns)
 {
@@ -205,7 +205,7 @@ static bool head_chain_known(const struct head *head)
 		head->chain[head->outstanding - 1]->predicted);
 }
 
-/* Where the head will be when everything outstanding is done. */
+/* The predicted state of the head when everything outstanding is done. */
 static const struct service_head *head_behind(const struct head *head)
 {
 	if (!head->outstanding || !head_chain_known(head))
@@ -221,7 +221,7 @@ bool head_phase_is_known(const struct head *head, uint64_t at_ns)
 
 /* ---- prediction ---- */
 
-/* The head of an idle drive follows what it reads ahead. */
+/* While the drive is idle its head follows the drive's own read-ahead. */
 static void head_follow(const struct head *head, struct head_state *head_state)
 {
 	struct service_head *at = &head_state->head;
@@ -357,8 +357,9 @@ void head_expect(const struct head *head, struct head_access *access,
 		place.cylinder - at.cylinder : at.cylinder - place.cylinder;
 	access->switched = place.surface != at.surface;
 	access->unknown = !head_knows(head, access);
-	/* In time and on the same track: what begins right where the last has
-	 * ended is met, however finely the phase has moved since. */
+	/* In time and on the same track: an access that begins right where the
+	 * last one has ended is met, however finely the phase has moved
+	 * since. */
 	if (!access->cylinders && !access->switched && at.at_ns > decoded_ns)
 		at.at_ns -= head_period_ns(head) / SAME_TRACK;
 	service_estimate(head->geom, &head->mech, &at, &req, &access->expected);
@@ -499,7 +500,8 @@ static bool reference_afford(struct head *head, uint64_t now_ns)
 	return true;
 }
 
-/* A sector on another track near the head; which, no cache can guess. */
+/* Returns a sector on another track near the head, so chosen that no cache can
+ * have it. */
 static uint64_t reference_sector(struct head *head)
 {
 	uint64_t tracks = geom_tracks(head->geom), index, seed;
@@ -524,8 +526,8 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	bool known = head_phase_is_known(head, now_ns);
 	bool judged = known && (off ? head->places.on
 				    : head->accuracy[SEEK_LEARN_READ].on);
-	/* What was read last contradicts the phase: it is late by chance, or
-	 * the phase is wrong. */
+	/* The last reading contradicts the phase: it is late by chance, or the
+	 * phase is wrong. */
 	bool sure = judged && !head->spindle.outliers_run;
 
 	if (!head->known || (off && !judged) ||

@@ -1,12 +1,12 @@
 /*
- * head.h - where the head of a drive is, as far as can be told from outside.
+ * head.h - where the head of a drive is, as far as that can be predicted.
  *
- * Begins with what somebody measured once (geometry, seeks, overheads, period;
- * not the phase) and learns the rest from the accesses that pass by: the queue
- * tells of each that it gives the disk (head_begin) and that completes
- * (head_end).  Prediction is used, for reads and writes apart, only while it is
- * good; it is tried again from time to time.  A wrong belief costs time, never
- * data.
+ * The prediction begins with what was measured once (geometry, seeks,
+ * overheads, period; not the phase) and learns the rest from accesses: the
+ * queue reports each one that it gives to the disk (head_begin) and that
+ * completes (head_end).  Prediction is used, for reads and writes apart, only
+ * while it is good; it is tried again from time to time.  A wrong prediction
+ * costs time, never data.
  *
  * Units: nanoseconds on the environment's clock; angles as in geom.h.
  */
@@ -32,7 +32,8 @@ struct head_options {
 	uint64_t read_overhead_ns, write_overhead_ns;
 	uint64_t hit_overhead_ns;	/* overhead of a read that the drive's
 					 * cache answers */
-	uint32_t read_ahead_sectors;	/* what the drive reads behind a read */
+	uint32_t read_ahead_sectors;	/* sectors that the drive reads behind a
+					 * read */
 };
 
 enum head_mode {
@@ -45,18 +46,19 @@ enum head_mode {
 /* An access at the disk; the queue keeps one for each. */
 struct head_access {
 	bool write;
-	bool cached;		/* a volatile cache may take it: what it
-				 * completes with says nothing */
+	bool cached;		/* a volatile cache may take it: its completion
+				 * time tells nothing */
 	bool part;		/* the drive may join it with a neighbour; then
 				 * both complete together */
 	uint64_t lbn;
 	uint32_t sectors;
-	/* The head's. */
+	/* Private to the head. */
 	bool busy;		/* the drive was busy at hand-over */
 	bool predicted;		/* the head's position was known */
 	bool streams;		/* begins where the access before ends: the
 				 * drive may have read it ahead */
-	bool follows;		/* begins where a recent read ends: likewise */
+	bool follows;		/* begins where a recent read ends: the drive
+				 * may have read it ahead */
 	bool unsure;		/* the head began wherever read-ahead or the
 				 * write cache had left it: the prediction is
 				 * not judged */
@@ -64,10 +66,10 @@ struct head_access {
 				 * nothing of the phase */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
-	uint64_t begin_ns;	/* the command is decoded and the head is free
-				 * for it */
+	uint64_t begin_ns;	/* when the command is decoded and the head is
+				 * free for it */
 	uint64_t ahead_ns;	/* how long before begin_ns it was decoded */
-	uint64_t arrive_ns;	/* the head is over its first track */
+	uint64_t arrive_ns;	/* when the head is over its first track */
 	uint32_t cylinders;	/* how many cylinders the head moved for it */
 	bool switched;		/* it is on another surface than the access
 				 * before it */
@@ -81,7 +83,8 @@ struct head_kind_stats {
 	bool on;
 	uint64_t predictions;	/* predictions of accesses that came from the
 				 * medium */
-	uint64_t hits;		/* answered by a cache: not counted above */
+	uint64_t hits;		/* accesses answered by a cache; not counted
+				 * above */
 	uint64_t wrong;		/* off by more than 15 % of a revolution */
 	uint64_t misses;	/* those that were late by a whole revolution */
 	uint64_t switched;	/* times it went on or off */
@@ -107,8 +110,7 @@ int head_open(struct env *env, const struct head_options *options,
 	      struct head **head);
 void head_close(struct head *head);	/* NULL is harmless */
 
-/* A read that was made outside of the queue, while the disk did nothing
- * else. */
+/* A read that was made outside the queue, while the disk did nothing else. */
 struct head_heard {
 	uint64_t lbn;
 	uint32_t sectors;
@@ -123,8 +125,8 @@ void head_hear(struct head *head, const struct head_heard *heard, size_t n);
  * than the geometry says.  Each range is returned once.  False: none. */
 bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n);
 
-/* What completions have taught, for the profile: the next mount begins with
- * it. */
+/* What was learned from completions, for the profile: the next mount begins
+ * with it. */
 struct head_learned {
 	const struct service_mech *mech; /* owned by the head; phase of now */
 	bool writes;		/* settling and write_overhead_ns are known */
@@ -135,8 +137,8 @@ struct head_learned {
  * profile. */
 bool head_get_learned(const struct head *head, struct head_learned *learned);
 
-/* Another geometry from now on; the queue is idle.  What was learned with the
- * old one is forgotten. */
+/* Predicts with another geometry from now on; the queue must be idle.  What was
+ * learned with the old one is forgotten. */
 void head_set_geom(struct head *head, const struct geom *geom);
 
 /* Is there a profile with seeks and a period to predict by, and a geometry? */
@@ -148,7 +150,7 @@ uint32_t head_read_ahead(const struct head *head);
  * last reads? */
 bool head_may_have(const struct head *head, uint64_t lbn);
 
-/* What is believed now, behind all that has begun and not ended. */
+/* Predicts the state behind all accesses that have begun and not ended. */
 void head_get_state(const struct head *head, struct head_state *head_state);
 
 enum head_mode head_mode(const struct head *head);
@@ -164,8 +166,8 @@ void head_begin(struct head *head, struct head_access *access);
 void head_end(struct head *head, struct head_access *access,
 	      uint64_t complete_ns, int result);
 
-/* It will never complete, as the disk is gone: it is the caller's again, and
- * nothing is learned from it. */
+/* The access will never complete, as the disk is gone: it belongs to the caller
+ * again, and nothing is learned from it. */
 void head_drop(struct head *head, const struct head_access *access);
 
 /* A flush has ended: the drive's cache holds no writes. */

@@ -36,9 +36,10 @@ struct head {
 	struct accuracy places;		/* accuracy for placing writes, see
 					 * head_state.h */
 	struct accuracy trial_writes;	/* accuracy of writes in this trial */
-	struct accuracy through;	/* do those that a cache may take go to
+	struct accuracy through;	/* do writes that a cache may take go to
 					 * the medium all the same? */
-	bool wrong_last[SEEK_LEARN_KINDS];	/* the prediction before */
+	bool wrong_last[SEEK_LEARN_KINDS];	/* was the last prediction
+						 * wrong? */
 	unsigned excused;
 	uint64_t hit_overhead_ns;
 	uint32_t read_ahead_sectors;
@@ -48,8 +49,9 @@ struct head {
 	uint64_t accesses;		/* accesses since the mode changed */
 	/* The spindle's counters when the mode changed. */
 	uint64_t observed_before, outliers_before;
-	uint64_t trial_busy_ns;		/* what accesses of this trial took */
-	uint64_t retry_ns;		/* no trial before */
+	uint64_t trial_busy_ns;		/* disk time of the accesses of this
+					 * trial */
+	uint64_t retry_ns;		/* no trial begins before this time */
 	unsigned failures;		/* failed trials in a row */
 	unsigned odd_run;		/* random reads answered by a cache,
 					 * less those that were not */
@@ -59,21 +61,26 @@ struct head {
 	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* position of the head behind all that
 					 * has completed */
-	uint64_t last_ns;		/* something was handed over */
+	uint64_t last_ns;		/* when an access was last handed
+					 * over */
 	bool writes_trusted;		/* writes are on, but not yet judged */
-	bool writes_cached;		/* the drive took some in its cache */
+	bool writes_cached;		/* the drive has taken writes into its
+					 * cache */
 	unsigned taken;			/* writes that it took, less those that
 					 * went to the medium */
-	uint64_t destage_ns;		/* until then it may be writing them */
-	double writes_ahead;		/* phase by writes less that by reads */
-	unsigned writes_known;		/* writes behind writes_ahead */
+	uint64_t destage_ns;		/* until when it may be writing these */
+	double writes_ahead;		/* phase measured by writes less that
+					 * measured by reads, in revolutions */
+	unsigned writes_known;		/* number of writes that writes_ahead is
+					 * a mean of */
 	uint64_t predicted_ns;		/* time at which a read last showed the
 					 * phase */
 	uint64_t last_end;		/* LBN at which the last access ended */
 	bool last_read;			/* the last access was a read */
 	uint64_t read_ends[READS_KEPT];	/* ends of the last reads, a ring */
 	unsigned reads;
-	bool unsure;			/* the drive has read ahead since */
+	bool unsure;			/* the drive has read ahead since the
+					 * last access */
 	struct head_access *chain[CHAIN_MAX];
 	unsigned outstanding;		/* the first of them in chain */
 	struct remap_detect remap_detect;
@@ -84,7 +91,7 @@ struct head {
 					 * was no reference */
 	uint64_t reference;		/* LBN of the last reference read */
 	uint64_t references, reference_seed;
-	uint64_t saved_ns;		/* time for which none was made */
+	uint64_t saved_ns;		/* time saved up for reference reads */
 	uint64_t saved_at_ns;
 };
 

@@ -1,5 +1,5 @@
 /*
- * head_observe.c - what the completions of requests tell: whether predictions
+ * head_observe.c - learns from the completions of requests: whether predictions
  * came true, the phase of the spindle, seeks, overheads, the drive's cache.
  */
 #include "base/units.h"
@@ -61,10 +61,10 @@
 /* Prediction goes off after this many accesses without a known phase: nothing
  * is predicted then, and one request at a time only costs. */
 #define LOST_RUN 64u
-/* A drive writes what is in its cache whenever nobody asks for anything, and is
+/* A drive writes the content of its cache when it is idle, and its head is
  * elsewhere then.  It takes a second for some hundred places. */
 #define DESTAGE_NS NS_PER_SECOND
-/* It has a cache if most of so many writes were taken by it. */
+/* The drive has a cache if it took most of the last TAKEN_MOST writes. */
 #define TAKEN_MOST 8u
 /* Writes move the phase when no read has told it for this many accesses.  The
  * delay of writes against reads is known after WRITES_KNOWN of them. */
@@ -74,7 +74,7 @@
 #define WRITES_ALONE 100u
 #define WRITES_KNOWN 32u
 
-/* ---- what completions say ---- */
+/* ---- what completions tell ---- */
 
 static void head_predict(const struct head *head, enum seek_learn_kind kind)
 {
@@ -87,7 +87,7 @@ static void head_predict(const struct head *head, enum seek_learn_kind kind)
 
 static void head_go_off(struct head *head)
 {
-	/* What has been learned since may have been of something else. */
+	/* What was learned since may come from something else than the head. */
 	if (head->have_sure)
 		head->learn = head->sure;
 	else
@@ -111,8 +111,8 @@ static void head_fail(struct head *head)
 	head_go_off(head);
 }
 
-/* Writes of which little is known yet are believed in: a target that is missed
- * costs a turn, as one does that is not aimed at. */
+/* Predictions of writes are used though little is known of them yet: a target
+ * that is missed costs a turn, as does one that is not aimed at. */
 static void head_trust_writes(struct head *head)
 {
 	struct accuracy *accuracy = &head->accuracy[SEEK_LEARN_WRITE];
@@ -138,14 +138,14 @@ static void head_see_cache(struct head *head)
 	head_predict(head, SEEK_LEARN_WRITE);
 }
 
-/* Does its completion say nothing, for all that is known? */
+/* Does the completion of the access tell nothing, as far as is known? */
 static bool head_is_hidden(const struct head *head,
 			   const struct head_access *access)
 {
 	return access->write && access->cached && !head->through.on;
 }
 
-/* Prediction for reads is good, and so it is used. */
+/* Prediction for reads is good: it is used from now on. */
 static void head_accept(struct head *head)
 {
 	head_set_mode(head, HEAD_ON);
@@ -228,9 +228,9 @@ static void head_count_error(struct head *head, enum seek_learn_kind kind,
 	stats->predictions++;
 }
 
-/* Does the completion of an access say when its last sector passed?  Not when
- * it could begin anywhere: of those shorter than this part of a turn few are
- * met in the middle, and stand out. */
+/* An access that could begin anywhere tells by its completion when its last
+ * sector passed only if it is shorter than this part of a turn: few of these
+ * are met in the middle, and they stand out. */
 #define SHORT_PART 4u
 
 static bool access_has_angle(const struct head *head,
@@ -249,7 +249,7 @@ static enum seek_learn_when access_when(const struct head_access *access)
 	return access->busy ? SEEK_LEARN_BUSY : SEEK_LEARN_IDLE;
 }
 
-/* Whether the target was met at the pass that was expected. */
+/* Learns whether the target was met at the pass that was expected. */
 static void head_learn(struct head *head, const struct head_access *access,
 		       int64_t turns)
 {
@@ -275,8 +275,9 @@ static void head_learn(struct head *head, const struct head_access *access,
 	seek_learn_apply(&head->learn, &head->mech);
 }
 
-/* Whole turns of lateness; the rest, *rest_ns, is from 1/8 turn early on: we
- * are told late more often than early. */
+/* Whole turns by which a completion was late.  The rest, *rest_ns, may be an
+ * eighth of a turn early at most, as completions are reported late more often
+ * than early. */
 static int64_t whole_turns(int64_t error_ns, int64_t period_ns,
 			   int64_t *rest_ns)
 {
@@ -287,8 +288,8 @@ static int64_t whole_turns(int64_t error_ns, int64_t period_ns,
 	return turns;
 }
 
-/* How far the angle under the head is ahead of the model when a completion came
- * rest_ns late: in turns, between -1/2 and 1/2. */
+/* By how much the angle under the head is ahead of the model when a completion
+ * came rest_ns late: in turns, between -1/2 and 1/2. */
 static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 {
 	double late = (double)rest_ns / (double)period_ns;
@@ -296,14 +297,15 @@ static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 	return late > 0.5 ? 1 - late : -late;
 }
 
-/* A busy host tells late now and then, and the head was where it was believed
- * to be: of what is off by itself one in EXCUSED counts. */
+/* Is a single wrong prediction excused?  A busy host reports late now and then,
+ * though the head was where it was predicted to be: of those that stand alone
+ * one in EXCUSED counts. */
 static bool head_excuses(struct head *head, enum seek_learn_kind kind)
 {
 	return !head->wrong_last[kind] && ++head->excused % EXCUSED;
 }
 
-/* Has the drive moved the track? */
+/* Notices a track that the drive has moved. */
 static void head_detect_remap(struct head *head,
 			      const struct head_access *access, int64_t rest_ns)
 {
@@ -338,8 +340,8 @@ bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n)
 	return true;
 }
 
-/* Writes that come from the medium pass known angles, too, once it has shown
- * that they do; always a little later than reads, as a rule. */
+/* Writes to the medium pass known angles, too, once they have shown that they
+ * do; but as a rule a little later than reads. */
 static void head_follow_write(struct head *head, uint64_t at_ns, double ahead)
 {
 	if (!head->accuracy[SEEK_LEARN_WRITE].on || head->writes_trusted)
@@ -370,7 +372,7 @@ static void head_report_phase(struct head *head,
 		head->alone = head->writes_run = 0;
 }
 
-/* A write that a cache may take. */
+/* Takes in the outcome of a write that a cache may take. */
 static void head_see_through(struct head *head,
 			     const struct head_access *access, bool wrong)
 {
@@ -383,7 +385,7 @@ static void head_see_through(struct head *head,
 	head->writes_cached = false;
 }
 
-/* A completion from the medium, at a known place. */
+/* Takes in a completion from the medium, at a known place. */
 static void head_observe(struct head *head, const struct head_access *access,
 			 uint64_t complete_ns)
 {
@@ -427,7 +429,8 @@ static bool access_is_quick(const struct head *head,
 				head_period_ns(head) / QUICK_TURNS;
 }
 
-/* Done before the head can have been there: a cache answered. */
+/* Was the access done before the head can have been there?  Then a cache
+ * answered. */
 static bool access_is_hit(const struct head *head,
 			  const struct head_access *access,
 			  uint64_t complete_ns)
@@ -441,8 +444,8 @@ static bool access_is_hit(const struct head *head,
 	       access->arrive_ns + access->expected.transfer_ns;
 }
 
-/* A write came back before the head can have been there.  By chance some do, if
- * what is believed is wrong. */
+/* A write was completed before the head can have been there, so a cache took
+ * it.  Some are by chance, if the prediction is wrong. */
 static void head_cache_takes(struct head *head, uint64_t complete_ns)
 {
 	head->taken += head->taken < TAKEN_MOST;
@@ -471,7 +474,7 @@ static void head_hit(struct head *head, const struct head_access *access,
 		head_fail(head);
 }
 
-/* Nothing is known of when it was done; but the head has been there. */
+/* It is not known when the access was done; but the head has been there. */
 static void head_go_to(struct head *head, const struct head_access *access,
 		       uint64_t complete_ns)
 {
@@ -521,7 +524,7 @@ static void head_take(struct head *head, struct head_access *access,
 	head->at.at_ns += (uint64_t)shift_ns;
 }
 
-/* Takes an access out of the chain; false: it was not the first. */
+/* Removes an access from the chain; false: it was not the first. */
 static bool head_chain_remove(struct head *head,
 			      const struct head_access *access)
 {
@@ -538,7 +541,8 @@ static bool head_chain_remove(struct head *head,
 	return i == 0;
 }
 
-/* The accesses behind the first begin where that has really ended. */
+/* Predicts the accesses behind the first anew, from where that has really
+ * ended. */
 static void head_chain_expect(struct head *head)
 {
 	const struct service_head *from = &head->at;
@@ -559,8 +563,8 @@ static void chain_doubt(struct head *head)
 		head->chain[i]->predicted = false;
 }
 
-/* Whatever the drive did before: when the last sector of a short read passed is
- * known but for whole turns. */
+/* Whatever the drive did before, it is known when the last sector of a short
+ * read passed, but for whole turns. */
 static void head_observe_phase(struct head *head, struct head_access *access,
 			       uint64_t complete_ns)
 {
@@ -575,7 +579,8 @@ static void head_observe_phase(struct head *head, struct head_access *access,
 			  angle_ahead(rest_ns, period_ns));
 }
 
-/* Of one among many it is only seen whether a cache answered, and the phase. */
+/* For one access among many at the drive only the phase is taken in, and
+ * whether a cache answered. */
 static void head_guess(struct head *head, struct head_access *access,
 		       uint64_t complete_ns)
 {
@@ -596,8 +601,8 @@ static void head_guess(struct head *head, struct head_access *access,
 	head_go_to(head, access, complete_ns);
 }
 
-/* Readings of the phase that do not agree with each other: the angles are
- * wrong, and more of them are a waste. */
+/* Do the readings of the phase contradict each other?  Then the angles are
+ * wrong, and more readings are a waste. */
 static bool trial_contradicts(const struct head *head)
 {
 	uint64_t taken = head->spindle.observed - head->observed_before;
@@ -606,7 +611,8 @@ static bool trial_contradicts(const struct head *head)
 	return outliers >= TRIAL_OUTLIERS && outliers > taken;
 }
 
-/* A trial while the drive writes what is in its cache would say nothing. */
+/* Puts off the next trial: while the drive writes the content of its cache it
+ * would tell nothing. */
 static void head_put_off(struct head *head)
 {
 	head->retry_ns = 0;
@@ -629,8 +635,8 @@ static void head_try_again(struct head *head)
 		accuracy_clear(&head->trial_writes);
 		head->trial_writes.on = false;
 		head_set_mode(head, HEAD_TRIAL);
-		/* Nobody reads, so the reference reads get all the time they
-		 * want. */
+		/* There are no other reads, so reference reads get all the time
+		 * that they need. */
 		head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
 	} else if (head->mode == HEAD_TRIAL &&
 		   (head->accesses >= TRIAL_ACCESSES ||
@@ -666,7 +672,7 @@ void head_drop(struct head *head, const struct head_access *access)
 {
 	head_chain_remove(head, access);
 	chain_doubt(head);
-	/* Nobody knows how far the drive came with it. */
+	/* It is not known how far the drive came with it. */
 	head->unsure = true;
 }
 

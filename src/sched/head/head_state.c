@@ -1,9 +1,12 @@
 /*
- * head_state.c - the guard is time the head is taken to need more before it can
- * begin: then a target that comes by within the guard is one revolution away.
+ * head_state.c - estimates with a guard: the head is assumed to need this much
+ * longer before it can begin, so a target that passes within the guard is one
+ * revolution away.
  */
 #include "sched/head/head_state.h"
 
+/* The command behind a free read is handed over a 16th of a turn after that was
+ * decoded, but at least BEHIND_NS after the head began to move for it. */
 #define BEHIND_PART 16u
 #define BEHIND_NS 20000u
 

@@ -1,7 +1,7 @@
 /*
- * head_state.h - what is believed of a drive at one moment: the input of every
- * decision that looks at rotation (request choice, nearest copy, range writes,
- * freeblock).  Pure data, made by head.h.
+ * head_state.h - the predicted state of a drive at one moment: the input of
+ * every decision that depends on rotation (request choice, nearest replica,
+ * range writes, freeblock).  Pure data, made by head.h.
  *
  * Units: nanoseconds on the environment's clock; see service.h and geom.h.
  */
@@ -23,16 +23,17 @@ struct head_state {
 	struct service_head head;
 	uint64_t head_lbn;		/* LBN on the track under the head, if
 					 * there is one */
-	/* Between handing a request over and the head's first move. */
+	/* Time between handing a request over and the head's first move. */
 	uint64_t read_overhead_ns, write_overhead_ns;
 	/* Guards: a target must be this far ahead of the head to be met in 98 %
 	 * of cases.  The first two are for a command handed over now, the
 	 * others for one handed over while that is running. */
 	uint64_t read_guard_ns, write_guard_ns;
 	uint64_t read_next_guard_ns, write_next_guard_ns;
-	/* Guards that suffice in three of four cases, for what may be tried. */
+	/* Guards that suffice in three of four cases, for targets that may be
+	 * missed. */
 	uint64_t read_likely_ns, write_likely_ns;
-	/* How late the host hands a read to an idle drive. */
+	/* How late the host is when it hands a read to an idle drive. */
 	uint64_t late_ns;
 	/* A target that passed this long before the head is surely missed. */
 	uint64_t read_early_ns, write_early_ns;
@@ -58,17 +59,17 @@ static inline uint64_t head_state_start_ns(const struct head_state *head_state,
 }
 
 /*
- * How long after the head began to move for a free read the command behind it
- * is handed over.  The free read had been decoded ahead_ns earlier.  If it were
- * late, the drive would hold both commands and take the nearer one first.
+ * Time after the head began to move for a free read at which the command behind
+ * it is handed over.  The free read had been decoded ahead_ns earlier.  If it
+ * were late, the drive would hold both commands and take the nearer one first.
  */
 uint64_t head_state_behind_ns(const struct head_state *head_state,
 			      uint64_t ahead_ns);
 
 /*
- * What a request handed over now is expected to take, the guard included: what
- * would be met only just counts as missed.  out->head is where the head will
- * be, out->bus_ns when the request completes.
+ * Estimates a request that is handed over now, the guard included: a target
+ * that would be met only just counts as missed. out->head is where the head
+ * will be, out->bus_ns when the request completes.
  */
 void head_state_estimate(const struct head_state *head_state,
 		     const struct service_request *req, struct service *out);

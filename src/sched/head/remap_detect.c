@@ -1,20 +1,22 @@
 /*
- * remap_detect.c - a small table of tracks that were off.
+ * remap_detect.c - a small table of tracks whose readings were off.
  *
  * Completions come late now and then, but not by the same time: a track is
  * suspected when it was off by about as much each time and never right in
- * between.  While readings are off here and there it is the model that is
- * wrong, not a track.
+ * between.  While readings are off here and there the model is wrong and not a
+ * track.
  */
 #include <math.h>
 #include <stddef.h>
 
 #include "sched/head/remap_detect.h"
 
-/* Revolutions: right, and the same. */
+/* In revolutions: a reading that is off by less is right, and two that differ
+ * by less are off by the same. */
 #define RIGHT 0.02
 #define SAME 0.025
-/* So often off; and so many readings right before each. */
+/* A track has moved when it was off this many times by the same; and this many
+ * readings must be right before each of them. */
 #define TIMES 4u
 #define RIGHT_BEFORE 2u
 
@@ -48,7 +50,7 @@ bool remap_detect_see(struct remap_detect *c, uint64_t track, double off)
 	}
 	if (fabs(off - g->off) > SAME) {
 		if (g->times > 1)
-			g->times--;	/* one that came late */
+			g->times--;	/* one of them came late */
 		else
 			*g = (struct remap_detect_track){ number, off, 1 };
 		return false;

@@ -1,9 +1,9 @@
 /*
- * remap_detect.h - are the tracks where they were believed to be?
+ * remap_detect.h - notices that a drive has moved the sectors of a track.
  *
- * Each reading of a known angle says so, or not, of the track it was made on.
- * One that is off again and again by the same part of a turn, while all others
- * are right, is not what it was: the drive has moved its sectors.
+ * Each reading of a known angle tells whether the track on which it was made is
+ * where the geometry says.  A track that is off again and again by the same
+ * part of a turn, while all others are right, has been moved by the drive.
  *
  * Pure memory, of a fixed size; a track that has been forgotten is noticed
  * later.
@@ -14,16 +14,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REMAP_DETECT_TRACKS 64u	/* remembered */
+#define REMAP_DETECT_TRACKS 64u	/* tracks that are remembered */
 
 struct remap_detect {
 	struct remap_detect_track {
 		uint64_t number;	/* + 1; 0: none */
-		double off;		/* revolutions, of the first reading */
+		double off;		/* by how much the first reading was
+					 * off, in revolutions */
 		unsigned times;
 	} track[REMAP_DETECT_TRACKS];
 	unsigned next;			/* entry to be overwritten next */
-	uint64_t right;			/* readings in a row, anywhere */
+	uint64_t right;			/* right readings in a row, on any
+					 * track */
 };
 
 /*

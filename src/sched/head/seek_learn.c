@@ -1,18 +1,19 @@
 /*
- * seek_learn.c - nobody sees when a head arrives: a completion only tells
- * whether the target was met the first time it came by.  So:
+ * seek_learn.c - the arrival of a head cannot be seen: a completion only tells
+ * whether the target was met the first time that it passed.  So:
  *
- *  - a target met that should have been missed, or missed that should have been
- *    met, moves the correction of that distance towards it (an estimate that is
- *    contradicted as often from both sides is the median);
+ *  - a target that was met and should have been missed, or missed and should
+ *    have been met, moves the correction of that distance towards it (an
+ *    estimate that is contradicted as often from both sides is the median);
  *  - around the corrected arrival the share of misses is counted by how far
  *    ahead the target was.  The guard is the shortest distance from which on no
  *    more than 2 % are missed.  Old counts fade, and where nothing has been
- *    counted a target is taken to be met: so the guard is tried out downwards;
- *    step by step at first, and doubled by misses one after another, which say
- *    that it is the arrival that is wrong.
+ *    counted a target counts as met: so the guard is tried out downwards, step
+ *    by step at first, and doubled by misses one after another, which show that
+ *    the arrival is wrong.
  *
- * A move of a write teaches its settling; no move at all, the overhead.
+ * A write after a move teaches its settling; an access without a move the
+ * overhead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,19 +21,25 @@
 
 #include "sched/head/seek_learn.h"
 
+/* Steps of the time between arrival and target, in a turn: see
+ * SEEK_LEARN_STEPS. */
 #define STEPS_A_TURN 128u
 /* The guard before anything is known: 5 % of a revolution. */
 #define GUARD_START 6u
 /* Steps of a guard that are looked at together. */
 #define GUARD_WINDOW 6u
-/* A step may be missed one time in this many. */
+/* A guard may miss one target in RARELY (2 %), a likely time one in OFTEN. */
 #define RARELY 50u
 #define OFTEN 4u
+/* Counts of all steps are halved when there are this many, so that old ones
+ * fade. */
 #define FADE_AT 400u
 /* A correction begins with this part of a turn, and is doubled each time. */
 #define CORRECT_PART 1024u
-#define RUN_MOST 6
-/* The most by misses one after another: what 15 % of a turn allow. */
+#define RUN_MOST 6	/* observations in a row that count, so doublings of a
+			 * correction */
+/* The longest guard in steps that misses one after another may make: 15 % of a
+ * turn. */
 #define CAUTION_MOST 19u
 /* Met targets in a row after which a guard gets shorter by a step. */
 #define CAUTION_MET 4u
@@ -106,8 +113,8 @@ static void steps_fade(uint16_t *seen, uint16_t *odd)
 	}
 }
 
-/* Did more than one in `part` come otherwise in the steps from `first` on?  One
- * may. */
+/* In the steps from `first` on, was more than one in `part` odd?  One may
+ * always be. */
 static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 		      unsigned first, unsigned part)
 {
@@ -122,8 +129,8 @@ static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 	return odds > 1 && odds * part > all + part / 2;
 }
 
-/* The distance from which on no more than that do.  Never 0: a reading is as
- * fine as a step. */
+/* Counts a step, and returns the distance from which on no more are odd than
+ * allowed.  Never 0: a reading is as fine as a step. */
 static unsigned steps_count(uint16_t *seen, uint16_t *odd, unsigned step,
 			    bool is_odd)
 {
@@ -156,7 +163,8 @@ static void steps_heed(struct seek_learn_steps *steps, bool met)
 	}
 }
 
-/* Notes that a target passed so long after the arrival, or before it. */
+/* Counts a target that passed offset_ns after the arrival; negative: before
+ * it. */
 static void steps_see(struct seek_learn *learn,
 		      const struct seek_learn_access *access, int64_t offset_ns,
 		      bool met, uint64_t period_ns)
@@ -195,8 +203,8 @@ static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
 		*what_ns = -most;
 }
 
-/* The correction is small at first, because hosts are very late now and then;
- * it grows with each observation on the same side. */
+/* The next correction.  It is small at first, because hosts are very late now
+ * and then; it grows with each observation on the same side. */
 static int64_t correction_ns(int8_t *run, int64_t late_ns, uint64_t period_ns)
 {
 	int64_t most_ns;
@@ -224,7 +232,7 @@ static void correct(struct seek_learn *learn,
 	int64_t by_ns = correction_ns(&learn->run[access->kind], late_ns,
 				      period_ns);
 
-	/* Here no command had to be decoded behind another. */
+	/* Here no command was decoded while another one ran. */
 	if (!bin && access->when == SEEK_LEARN_IDLE) {
 		move_by(overhead_ns, by_ns, period_ns);
 	} else if (bin && access->kind == SEEK_LEARN_WRITE) {

@@ -1,8 +1,6 @@
 /*
- * seek_learn.h - what completions teach about seeks, settling and overheads,
- * and how far ahead a target must be to be met.
- *
- * Units: nanoseconds; cylinders.
+ * seek_learn.h - learns from completions how long seeks, settling and overheads
+ * take, and how far ahead a target must be to be met.
  */
 #ifndef TRAX_HEAD_SEEK_LEARN_H
 #define TRAX_HEAD_SEEK_LEARN_H
@@ -28,7 +26,7 @@ struct seek_learn {
 	struct service_seek *seek;	/* the seek curve as given; owned */
 	uint32_t seek_n;
 	uint64_t switch_ns, settle_ns, overhead_given_ns[SEEK_LEARN_KINDS];
-	int64_t bin_ns[SEEK_LEARN_BINS];	/* corrections */
+	int64_t bin_ns[SEEK_LEARN_BINS];	/* corrections of seek times */
 	/* Accesses in a row that were late (negative: early). */
 	int8_t run[SEEK_LEARN_KINDS];
 	int64_t settle_off_ns, overhead_off_ns[SEEK_LEARN_KINDS];
@@ -58,9 +56,9 @@ void seek_learn_fini(struct seek_learn *learn);
 void seek_learn_forget(struct seek_learn *learn);
 
 /*
- * An access after a move of `cylinders` (switched: also or only to another
- * surface) met or missed a target that came by offset_ns after it was expected
- * to be there; negative: before.
+ * Takes in an access after a move of `cylinders` (switched: also or only to
+ * another surface) that met or missed a target which passed offset_ns after the
+ * head was expected there; negative: before.
  */
 struct seek_learn_access {
 	enum seek_learn_kind kind;

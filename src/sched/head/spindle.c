@@ -1,5 +1,5 @@
 /*
- * spindle.c - state: phase (revolutions) and frequency (revolutions/s).
+ * spindle.c - the state is phase (revolutions) and frequency (revolutions/s).
  *
  * Between readings the variance grows by that of the frequency and by the
  * wander of the spindle (Q of a random walk of frequency).  A reading further
@@ -8,7 +8,7 @@
  * the least late of them.  The frequency is doubted only when that happens
  * again and again, since once may have been a host that was busy for a moment.
  * When so much time has passed that whole turns can no longer be told apart,
- * the next reading sets the phase and says nothing of the frequency.
+ * the next reading sets the phase and tells nothing of the frequency.
  *
  * The noise of readings is their own mean deviation, so that a noisy path
  * widens the gate by itself.  A delay that is always the same is part of the
@@ -18,10 +18,12 @@
 
 #include "sched/head/spindle.h"
 
+/* Standard deviations beyond which a reading is left out, and how many in a row
+ * set the phase anew. */
 #define GATE 3.5
 #define OUTLIERS_RUN_MAX 5u
-/* After so many readings the phase is settled; so many times unsettled, it is
- * the frequency that is wrong. */
+/* After SETTLED readings the phase is settled; if it is set anew UNSETTLED_MAX
+ * times before that, the frequency is wrong. */
 #define SETTLED 50u
 #define UNSETTLED_MAX 3u
 /* Standard deviation of the frequency at first: finds a period that is wrong by
@@ -29,11 +31,14 @@
 #define FREQ_SIGMA 0.002
 /* Wander of the frequency, relative, per square root of a second. */
 #define WANDER 1e-7
+/* Standard deviation of a reading, in revolutions: its bounds, its value at
+ * first, and the weight of each new reading. */
 #define NOISE_MIN 0.001
 #define NOISE_MAX 0.03
 #define NOISE_START 0.004
 #define NOISE_WEIGHT (1.0 / 32)
-/* Beyond this sigma a reading may be of the turn before or after. */
+/* If the phase is less certain than this (revolutions), a reading may be of the
+ * turn before or after. */
 #define SIGMA_MAX 0.15
 
 static double frequency(const struct spindle *spindle)
@@ -76,7 +81,8 @@ static void spindle_turn(struct spindle *spindle, struct service_mech *mech,
 	mech->period_ps = (uint64_t)(spindle->period_ps + 0.5);
 }
 
-/* The phase is what the reading says; of the frequency nothing is learned. */
+/* Sets the phase to what the reading says; nothing is learned of the
+ * frequency. */
 static void spindle_acquire(struct spindle *spindle, struct service_mech *mech,
 			    uint64_t at_ns, double ahead)
 {
@@ -111,7 +117,8 @@ static void spindle_update(struct spindle *spindle, struct service_mech *mech,
 	double k0 = p00 / s, k1 = p01 / s;
 	double f = frequency(spindle) + k1 * ahead;
 
-	/* Turned by the old period up to now, then goes on with the new. */
+	/* Turned by the old period up to now, and by the new one from now
+	 * on. */
 	spindle->period_ps = 1e12 / f;
 	spindle_turn(spindle, mech, at_ns, k0 * ahead);
 	spindle->var_phase = (1 - k0) * p00;
@@ -127,7 +134,7 @@ static void spindle_hear(double *noise, double ahead)
 	*noise = fmin(fmax(*noise, NOISE_MIN), NOISE_MAX);
 }
 
-/* A reading is left out, unless too many were. */
+/* Leaves a reading out, unless too many in a row were. */
 static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
 			 uint64_t at_ns, double ahead)
 {

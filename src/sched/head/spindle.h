@@ -14,7 +14,7 @@
 #include "diskmodel/service.h"
 
 struct spindle {
-	bool acquired;		/* the phase means something */
+	bool acquired;		/* the phase is known */
 	double period_ps;	/* the same as mech->period_ps, but finer */
 	double sure_ps;		/* period to return to when it is doubted */
 	double var_phase;	/* revolutions^2, as of mech->phase_ns */
@@ -22,19 +22,20 @@ struct spindle {
 	double var_freq;	/* (revolutions/s)^2 */
 	double noise;		/* sigma of a reading, revolutions */
 	double other_noise;	/* sigma of a reading of spindle_follow */
-	unsigned outliers_run;	/* readings left out one after another */
+	unsigned outliers_run;	/* readings left out in a row */
 	double outlier_ahead;	/* the least late of these readings */
 	unsigned settled;	/* readings since the phase was acquired */
 	unsigned unsettled;	/* times in a row it was acquired again soon */
 	uint64_t observed, outliers, reacquired, followed;
 };
 
-/* mech->period_ps as believed, the phase unknown. */
+/* Begins with mech->period_ps; the phase is unknown. */
 void spindle_init(struct spindle *spindle, const struct service_mech *mech);
 
 /*
- * At at_ns the angle under the head was what the mechanics say plus `ahead`
- * revolutions, in [-1/2, 1/2].  False: left out as an outlier.
+ * Takes in a reading: at at_ns the angle under the head was that of the
+ * mechanics plus `ahead` revolutions, in [-1/2, 1/2]. False: it was left out as
+ * an outlier.
  */
 bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
 		     uint64_t at_ns, double ahead);

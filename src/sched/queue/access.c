@@ -1,21 +1,21 @@
 /*
  * access.c - makes requests to the disk of those in the queue: gathers
- * neighbours, cuts what is too large.
+ * neighbours, cuts requests that are too large.
  *
- * A request cut in pieces begins at `split_sectors` and goes round: with
- * split 0 from its first sector to its last; else the second part first (a
- * whole track on a drive that would wait for its beginning).
+ * A request that is cut into pieces begins at `split_sectors` and goes round:
+ * if that is 0 from its first sector to its last; else the second part comes
+ * first (a whole track on a drive that would wait for its beginning).
  */
 #include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
-/* A run is begun at its first request when that lies no further back: what is
- * left behind costs a way of its own. */
+/* A run is begun at its first request if that lies no further back than this: a
+ * request left behind costs a seek of its own. */
 #define RUN_TRACKS 8u
-/* So long the head goes on where it is while others of the class wait, divided
- * by the number of classes that wait: some tracks, since the way to another
- * place and back costs 20 ms, and short beside what reads are promised.  Nobody
- * waits for what is read ahead, unless it is of age. */
+/* The head goes on where it is for this long while others of the class wait,
+ * divided by the number of classes that wait: some tracks, since the way to
+ * another place and back costs 20 ms, and short beside the time that reads are
+ * promised.  Nobody waits for read-ahead, unless it is of age. */
 #define RUN_NS (60 * NS_PER_MS)
 #define RUN_AHEAD_NS (150 * NS_PER_MS)
 
@@ -35,7 +35,7 @@ static struct access *access_get(struct queue *queue, enum disk_op op)
 	return access;
 }
 
-/* The head goes on from where it is, or elsewhere. */
+/* Counts whether the head goes on from where it is, or elsewhere. */
 static void access_count_stream(struct queue *queue,
 				const struct disk_request *disk)
 {
@@ -140,7 +140,8 @@ bool access_gives_way(const struct queue *queue,
 	       !commit_burst_is_turn(&queue->burst, env_now_ns(queue->env));
 }
 
-/* While commits come, a background access is a turn long at most. */
+/* While commits follow each other, a background access is at most a turn
+ * long. */
 uint32_t access_most(const struct queue *queue,
 		     const struct queue_request *req)
 {
@@ -174,8 +175,8 @@ static void access_add(struct access *access, struct queue_request *req,
 		list_add(&access->requests, &req->link);
 }
 
-/* What is read ahead behind a read goes with it, as much as is asked for: the
- * way there is made once. */
+/* Adds the read-ahead that lies behind a read, all of it: the way there is made
+ * once. */
 static void access_extend_ahead(struct access *access)
 {
 	struct queue *queue = access->queue;
@@ -280,8 +281,8 @@ static uint64_t run_end(const struct queue *queue, int class)
 	return end;
 }
 
-/* Has the head gone on from one place for as long as it may while others of the
- * class wait? */
+/* Has the head gone on from one place for as long as RUN_NS allows while others
+ * of the class wait? */
 static bool run_is_over(const struct queue *queue, int class)
 {
 	struct interval *set = queue->waiting[class];

@@ -1,20 +1,20 @@
 /*
  * class_share.c - every class has its share of the head while several wait.
  *
- * The time that a class uses is counted, divided by its weight, and of those
- * that wait the one that has used least is next, the higher one when they are
- * equal.  Commits and reads weigh by the number that wait, so that how long one
- * of them takes does not depend on how many there are; what nobody waits for
- * has one weight however much of it there is.
+ * The time that a class uses is counted, divided by its weight; of the classes
+ * that wait the one that has used least is next, the higher one if they are
+ * equal.  Commits and reads weigh by the number that wait, so that the time of
+ * one of them does not depend on how many there are; requests that nobody waits
+ * for have one weight however many they are.
  *
  * Going to another class and back costs a seek and half a revolution each way.
- * So a class begins before a higher one only when the time that it is owed is
- * `begin`, and it goes on until it has had `keep` more than it is owed: while
- * both wait all the time it has begin + keep at a stretch, and a higher class
- * that asks now and then waits for `keep` at most.
+ * So a class begins before a higher one only when it is owed `begin` of time,
+ * and it goes on until it has had `keep` more than it is owed: while both wait
+ * all the time it has begin + keep at a stretch, and a higher class that asks
+ * now and then waits for `keep` at most.
  *
- * A class that does not wait gains nothing by that: when it begins to wait, it
- * has used at least as much as any that waits.
+ * A class that does not wait saves nothing up: when it begins to wait, it has
+ * used at least as much as any that waits.
  */
 #include "sched/queue/class_share.h"
 
@@ -24,6 +24,8 @@
 #define SCALE 64u
 /* Somebody waits for requests of the first classes: commits and reads. */
 #define AWAITED_CLASSES 2
+/* Turns are this many times as long where nobody waits for any of the requests:
+ * fewer seeks, and nobody is delayed. */
 #define STRETCH 3u
 
 /* One row a class, the highest first. */
@@ -35,8 +37,8 @@ static const struct {
 } rules[CLASS_SHARES] = {
 	{ 0, 0, 12, 8 },	/* commits: one access each */
 	{ 0, 0, 4, 32 },
-	/* What is read ahead lies together: some tracks each time, so that
-	 * the way there and back (20 ms) is less than half of it. */
+	/* Read-ahead lies together: it reads some tracks each time, so that the
+	 * way there and back (20 ms) is less than half of it. */
 	{ 35 * NS_PER_MS, 30 * NS_PER_MS, 14, 1 },
 	/* Nobody waits for write-back until memory is full. */
 	{ 20 * NS_PER_MS, 10 * NS_PER_MS, 6, 1 },
@@ -46,7 +48,7 @@ static const struct {
 static uint64_t scaled_ns(const struct class_share *share, int class,
 			  uint64_t ns)
 {
-	/* The one that is served does not wait any more. */
+	/* The request that is being served does not wait any more. */
 	unsigned n = share->count[class] + (class == share->holder);
 
 	if (n > rules[class].most)
@@ -65,7 +67,7 @@ static uint64_t used_ns(const struct class_share *share, int class,
 			scaled_ns(share, class, now_ns - share->since_ns));
 }
 
-/* Where nobody waits for any of it, turns are so many times as long. */
+/* The factor by which turns are longer if nobody waits for any request. */
 static uint64_t stretch(const struct class_share *share)
 {
 	int class;
@@ -76,7 +78,7 @@ static uint64_t stretch(const struct class_share *share)
 	return STRETCH;
 }
 
-/* How much less the others must have used for a class to begin before them. */
+/* Time that the class must be owed to begin before the others. */
 static uint64_t begin_ns(const struct class_share *share, int class)
 {
 	return stretch(share) * scaled_ns(share, class, rules[class].begin_ns);

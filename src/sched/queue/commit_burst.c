@@ -3,11 +3,11 @@
  * waits for a turn and then works through what has gathered.
  *
  * An access in the background takes the head away from the log, a turn and more
- * each; one after each commit would double the time of all of them, and move
- * the head to and fro for nothing.  So it waits while commits follow each
- * other, for WAIT_COMMITS or WAIT_NS, and then has the head for TURN_NS, or
- * twice as long if it did not come to its end before: less than one commit in a
- * hundred waits for it, and long, instead of each.
+ * each; one after each commit would double the time of all commits, and move
+ * the head to and fro for nothing.  So the background waits while commits
+ * follow each other, for WAIT_COMMITS or WAIT_NS, and then has the head for
+ * TURN_NS, or twice as long if it did not finish the last time: less than one
+ * commit in a hundred waits for it, and long, instead of each.
  */
 #include "sched/queue/commit_burst.h"
 

@@ -1,16 +1,17 @@
 /*
  * dispatch.c - when the disk is given the next request.
  *
- * A disk of which nothing is believed gets as many as it may have, and so does
- * one that orders small reads better than the queue (read_order.h).  Where the
- * head is known the choice is made as late as possible: one request is at the
- * disk, and the next is handed over when the predicted rest of that one is what
- * a command takes to be decoded, and the guard: what nobody predicts.
- * Pieces of a request and what follows a gap filler go the same way, so a drive
- * has at most two, the second for a moment only, and never reorders them.
+ * A disk whose head is not known gets as many requests as it may have, and so
+ * does one that orders small reads better than the queue (read_order.h).  Where
+ * the head is known the choice is made as late as possible: one request is at
+ * the disk, and the next is handed over when the predicted rest of that one is
+ * the time that a command takes to be decoded, and the guard, for what cannot
+ * be predicted.  Pieces of a request and requests behind a gap filler are
+ * handed over in the same way, so a drive has at most two, the second for a
+ * moment only, and never reorders them.
  *
- * Before a chosen access goes out (`parked`), the filler may put something into
- * the time its target needs to come round.
+ * Before a chosen access is handed over (`parked`), the filler may put another
+ * one into the time that its target needs to come round.
  *
  * A drive that begins anywhere within a request, and meets it in its middle,
  * turns for its beginning almost once.  While the filler wants something such a
@@ -25,22 +26,25 @@
 #include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
+/* Nanoseconds by which the next command is handed over before it has to be
+ * decoded, if the host is not known to be later than that; and after which the
+ * drive has surely begun the one before. */
 #define LEAD_NS 60000u
 #define BEGUN_NS 20000u
 /* Accesses that the disk gets at once if each goes on where the one before it
  * ends. */
 #define GOING_ON 4u
-/* A command that the disk has had for so long is one that it tries again and
- * again, and others need not wait for it.  No drive with a short queue takes so
- * long for what it can read. */
+/* A command that the disk has had for this long is being retried by the drive,
+ * and others need not wait for it.  No drive with a short queue takes as long
+ * for sectors that it can read. */
 #define SLOW_NS (300 * NS_PER_MS)
 /* A disk that has several commands may leave one behind for the sake of nearer
- * ones.  When it has had a command for so long it gets no others
- * until that is done, or is a slow one: commits are to be over in 100 ms. */
+ * ones.  When it has had a command for this long it gets no others until that
+ * is done, or counts as slow: commits are to be over in 100 ms. */
 #define LEFT_COMMIT_NS (5 * NS_PER_MS)
 #define LEFT_NS (80 * NS_PER_MS)
-/* Where it has many reads to order it may leave one behind for as long as it
- * takes to read all of them so many times: order helps all of them more than
+/* Where it has many reads to order it may leave one behind for this many times
+ * as long as it takes to read all of them: order helps all of them more than
  * age. */
 #define LEFT_TIMES 6u
 
@@ -101,15 +105,17 @@ static bool have_accesses(const struct queue *queue, unsigned n)
 	return !n;
 }
 
-/* The second part of a track follows the first without a gap, and a turn is
- * lost if it comes late; it is only not to be there before the first begins. */
+/* Time by which the second part of a track is handed over early.  It follows
+ * the first without a gap, and a turn is lost if it comes late; it only must
+ * not be there before the first begins. */
 static uint64_t part_lead_ns(const struct head_state *head_state)
 {
 	return head_state->mech->period_ps / 8000;
 }
 
-/* A command that is late itself must not be there together with the one that
- * was to come behind it: a drive takes the nearer one first. */
+/* Time until the parked access may be handed over.  A command that is late must
+ * not be at the drive together with the one that was to come behind it: the
+ * drive takes the nearer one first. */
 static uint64_t parked_behind_ns(const struct queue *queue,
 				 const struct head_state *head_state)
 {
@@ -129,8 +135,8 @@ static bool goes_on(const struct queue *queue)
 
 /* ---- streams ---- */
 
-/* May the class of the last access keep the head, and does nobody ask for what
- * comes next? */
+/* May the disk wait for a stream: may the class of the last access keep the
+ * head, and is no request for the same place due? */
 static bool may_be_patient(const struct queue *queue)
 {
 	const struct queue_request *due = queue_overdue(queue);
@@ -155,7 +161,7 @@ static uint64_t patient_until_ns(const struct queue *queue)
 	uint64_t until_ns = read_stream_until_ns(&queue->streams,
 					    queue->head_sector);
 
-	/* The stream's last piece itself still waits. */
+	/* The last piece of the stream still waits itself. */
 	if (until_ns == UINT64_MAX && !queue->outstanding)
 		return 0;
 	return until_ns && may_be_patient(queue) ? until_ns : 0;
@@ -173,7 +179,7 @@ static uint64_t burst_patient_ns(const struct queue *queue)
 	return queue_is_background(queue) ? until_ns : 0;
 }
 
-/* Would the next become one access with what the drive was given last? */
+/* Would the next access become one with what the drive was given last? */
 static bool may_join(const struct queue *queue)
 {
 	const struct access *parked = queue->parked;
@@ -183,7 +189,7 @@ static bool may_join(const struct queue *queue)
 					 parked->disk.sectors));
 }
 
-/* How long it may leave one behind. */
+/* How long the drive may leave an access behind. */
 static uint64_t left_ns(const struct queue *queue, const struct access *access)
 {
 	uint64_t all_ns = LEFT_TIMES * queue->outstanding * queue->access_ns;
@@ -215,7 +221,8 @@ static uint64_t left_until_ns(const struct queue *queue)
 	return until_ns;
 }
 
-/* When what is running leaves room for the next, if none is slow. */
+/* Time at which the running access leaves room for the next one, if none is
+ * slow. */
 static uint64_t usual_room_ns(const struct queue *queue)
 {
 	struct head_state head_state;
@@ -241,7 +248,8 @@ static uint64_t usual_room_ns(const struct queue *queue)
 	else
 		lead_ns += head_state.late_ns > LEAD_NS ? head_state.late_ns
 							: LEAD_NS;
-	/* Nothing is left to be chosen: in good time, hosts are late. */
+	/* The next access is chosen: it is handed over in good time, as hosts
+	 * are late. */
 	if (queue->parked)
 		lead_ns = head_state.mech->period_ps / 1000;
 	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
@@ -270,8 +278,8 @@ static uint64_t room_ns(const struct queue *queue)
 	return ns < until_ns ? ns : until_ns;
 }
 
-/* The background has its turn, and what is at the disk may not be the last of
- * it: its owner says when it is over. */
+/* Does the background's turn go on, though nothing of it waits?  Its owner may
+ * submit more when the access at the disk is over. */
 static bool turn_goes_on(const struct queue *queue)
 {
 	return commit_burst_is_turn(&queue->burst, env_now_ns(queue->env)) &&
@@ -355,7 +363,7 @@ bool queue_places(const struct queue *queue)
 	return head_state.writes || head_state.places;
 }
 
-/* When the head can be at a place. */
+/* Time at which the head can be at a place. */
 static uint64_t arrival_ns(const struct head_state *head_state, bool write,
 			   const struct geom_place *place)
 {
@@ -364,8 +372,8 @@ static uint64_t arrival_ns(const struct head_state *head_state, bool write,
 			       place->cylinder, place->surface, write);
 }
 
-/* Where the head would come over a request that is all of it on one track, in
- * sectors from its beginning; 0: not within it. */
+/* Sector of a request, counted from its beginning, over which the head would
+ * arrive, if all of it lies on one track; 0: not within it. */
 static uint32_t arrival_in(const struct head_state *head_state, bool write,
 			   uint64_t lbn, uint32_t sectors)
 {
@@ -386,7 +394,7 @@ static uint32_t arrival_in(const struct head_state *head_state, bool write,
 	return at > lbn && at < lbn + sectors ? (uint32_t)(at - lbn) : 0;
 }
 
-/* From which sector on a request is best begun; 0: from its first. */
+/* Sector from which on a request is best begun; 0: its first. */
 static uint32_t split_of(const struct queue *queue,
 			 const struct head_state *head_state,
 			 const struct queue_request *req)
@@ -440,7 +448,7 @@ static uint32_t gap_inside(const struct queue *queue,
 	geom_track_of(head_state->geom, req->disk.sector, &track);
 	if (req->disk.sectors > track.sectors / 2)
 		return 0;
-	/* It must not be possible to reach its beginning in time. */
+	/* The head must not be able to reach its beginning in time. */
 	geom_place_of(head_state->geom, req->disk.sector, &place);
 	arrive_ns = arrival_ns(head_state, write, &place);
 	if (!service_wait_ns(mech, arrive_ns, place.start) ||
@@ -468,7 +476,7 @@ static bool enter_directly(struct queue *queue, struct queue_request *req)
 	return true;
 }
 
-/* There is no gap before a piece, except before the beginning of a request that
+/* Is there a gap before a piece?  Only before the beginning of a request that
  * was begun in its middle. */
 static bool piece_has_gap(const struct access *access)
 {
@@ -478,7 +486,7 @@ static bool piece_has_gap(const struct access *access)
 	       (req->gap_inside && access->disk.sector == req->disk.sector);
 }
 
-/* What goes before the parked access; NULL: nothing more. */
+/* Gets an access to go before the parked one; NULL: nothing more. */
 static struct access *fill_gap(struct queue *queue)
 {
 	struct access *parked = queue->parked;
@@ -496,7 +504,7 @@ static struct access *fill_gap(struct queue *queue)
 	    !(next.write ? head_state.writes : head_state.reads))
 		return NULL;
 	/* The drive goes on reading behind a stream by itself: there is no gap
-	 * before what follows, but there would be one behind it. */
+	 * before what follows, but there would be one behind a filler. */
 	if (!next.write && head_may_have(queue->head, next.lbn)) {
 		queue->gaps = QUEUE_GAP;
 		return NULL;
@@ -509,7 +517,7 @@ static struct access *fill_gap(struct queue *queue)
 	}
 	queue->gaps++;
 	queue->stats.gaps++;
-	/* What is behind it would only make it longer. */
+	/* A read behind the target would only make it longer. */
 	if (req->disk.sector > next.lbn || !access_join(parked, req))
 		return access_of(queue, req, true);
 	return NULL;
@@ -522,7 +530,7 @@ static void reference_done(struct disk_request *disk)
 	reference->busy = false;
 }
 
-/* A reading of the phase, when it has become uncertain. */
+/* Makes a read for the phase if that has become uncertain. */
 static struct access *reference_read(struct queue *queue)
 {
 	struct reference *reference = queue->reference;
@@ -576,9 +584,9 @@ static struct access *fill_idle(struct queue *queue)
 	return access_of(queue, req, true);
 }
 
-/* ---- what ---- */
+/* ---- the next access ---- */
 
-/* A long request in the background waits for a commit that has come. */
+/* Does a long request in the background give way to a commit that has come? */
 static bool partial_gives_way(const struct queue *queue)
 {
 	return queue_class_waits(queue, QUEUE_COMMIT) &&
@@ -594,7 +602,7 @@ static void partial_suspend(struct queue *queue)
 	queue->partial = NULL;
 	req->suspended = req->uncached_hint = true;
 	req->waits_ns = env_now_ns(queue->env);
-	/* What is left counts as a request of its own. */
+	/* The rest of it counts as a request of its own. */
 	req->waiting.due_ns = req->waits_ns +
 			      queue_promised_ns((int)req->class);
 	req->waiting.first = req->live.first + req->issued_sectors;

@@ -18,7 +18,7 @@ struct interval {
 	uint64_t order;		/* different in every interval of a set */
 	uint64_t due_ns;
 
-	/* The set's. */
+	/* Private to the set. */
 	struct interval *left, *right;
 	uint64_t max_end, min_due_ns, min_order;
 	uint32_t priority;

@@ -1,6 +1,6 @@
 /*
- * past_hour.h - what the disk's time went to within the last hour, to the
- * minute.
+ * past_hour.h - sums up, by the minute, what the disk's time went to within the
+ * last hour.
  */
 #ifndef TRAX_QUEUE_PAST_HOUR_H
 #define TRAX_QUEUE_PAST_HOUR_H
@@ -11,14 +11,14 @@
 
 #define PAST_HOUR_MINUTES 60u
 #define PAST_HOUR_NS (3600 * NS_PER_SECOND)
-#define PAST_HOUR_KINDS 5u	/* of time: whatever the caller counts apart */
+#define PAST_HOUR_KINDS 5u	/* kinds of time that the caller tells apart */
 
 struct past_hour {
 	struct past_minute {
 		uint64_t from_ns;
 		uint64_t ns[PAST_HOUR_KINDS];
-	} minute[PAST_HOUR_MINUTES];	/* a ring; times without anything are
-					   left out */
+	} minute[PAST_HOUR_MINUTES];	/* a ring; minutes without any time are
+					 * left out */
 	unsigned newest;
 };
 

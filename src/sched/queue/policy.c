@@ -1,11 +1,11 @@
 /*
  * policy.c - the table of ways to choose.
  *
- * Those that look at the head walk the sites outwards from its cylinder, the
- * nearer side first.  A seek over so many cylinders is less than anything
- * further out can cost, so the walk ends where the seek alone is no better than
- * the best so far; and after SITES_MAX estimates in any case, which bounds the
- * time of a decision when thousands wait on a few cylinders.
+ * Policies that use the head go over the sites outwards from its cylinder, the
+ * nearer side first.  A seek over a number of cylinders is less than anything
+ * further out can cost, so this ends where the seek alone is no better than the
+ * best so far; and after SITES_MAX estimates in any case, which bounds the time
+ * of a decision when thousands wait on a few cylinders.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,14 +14,15 @@
 #include "base/list.h"
 #include "sched/queue/policy.h"
 
+/* Estimates that one decision makes, at most. */
 #define SITES_MAX 300u
-/* So many are passed over, most of them because they are not due: that costs a
- * tenth of an estimate. */
+/* Sites that one decision passes over, most of them because they are not due:
+ * that costs a tenth of an estimate. */
 #define SITES_SEEN 1500u
-/* From this part of a revolution on a request is worth a full estimate: it may
- * begin in the middle, or go over several tracks. */
+/* A request that is at least this part of a revolution long is worth a full
+ * estimate: it may begin in the middle, or go over several tracks. */
 #define LONG_PART 8u
-#define WINDOW_MAX 10000u
+#define WINDOW_MAX 10000u	/* The largest N of sptf-swN, in percent. */
 
 static bool is_out(const struct policy_view *view, uint64_t sector,
 		   uint64_t due_ns)
@@ -42,7 +43,8 @@ static struct interval *first_from(const struct policy_view *view,
 	return interval;
 }
 
-/* Upwards from the head; from the lowest again when there is none above. */
+/* Chooses the next one upwards from the head, or the lowest if there is none
+ * above. */
 static void choose_c_look(const struct policy_view *view,
 			  struct policy_choice *choice)
 {
@@ -104,7 +106,8 @@ static bool site_is_long(const struct head_state *head_state,
 {
 	struct geom_track track;
 
-	/* Cheaper than the track: no drive of today has so few. */
+	/* So short a request need not be compared with the track: no drive of
+	 * today has fewer sectors on one. */
 	if (site->sectors < 64)
 		return false;
 	geom_track_of(head_state->geom, site->lbn, &track);
@@ -181,9 +184,9 @@ static struct policy_site *walk_next(struct site_walk *walk)
 	return container_of(interval, struct policy_site, interval);
 }
 
-/* Of the sites that cost no more than `most_ns` the one with the least whole
- * cost or, where `whole` is false, with the shortest seek, if that is less than
- * `best_ns`; otherwise the choice stays. */
+/* Among the sites that cost no more than `most_ns`, chooses the one with the
+ * least whole cost or, where `whole` is false, with the shortest seek, if that
+ * is less than `best_ns`; otherwise the choice stays. */
 static void choose_least(const struct policy_view *view, bool whole,
 			 uint64_t most_ns, uint64_t best_ns,
 			 struct policy_choice *choice)
@@ -225,7 +228,8 @@ static void choose_sptf(const struct policy_view *view,
 	choose_least(view, true, UINT64_MAX, UINT64_MAX, choice);
 }
 
-/* The shortest seek of those that cost little more than the cheapest. */
+/* Chooses the shortest seek among those that cost little more than the
+ * cheapest. */
 static void choose_sptf_sw(const struct policy_view *view,
 			   struct policy_choice *choice)
 {

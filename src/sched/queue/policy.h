@@ -36,7 +36,7 @@ struct policy_view {
 	struct interval *waiting;	/* the class by sector, not empty */
 	uint64_t head_sector;	/* where the last access that the disk got
 				 * ends */
-	/* Their sites, by cylinder, and what is believed of the head; NULL:
+	/* Sites of these requests, by cylinder, and the predicted head; NULL:
 	 * it is not known. */
 	struct interval *sites;
 	const struct head_state *head_state;
@@ -72,8 +72,8 @@ void policy_site_init(struct policy_site *site, const struct geom *geom,
 		      uint64_t order);
 
 /*
- * Positioning for a site by what is believed: from when the head is free for
- * it to when it transfers, waits within it included; *seek_ns is the move.
+ * Predicted positioning for a site: from when the head is free for it until it
+ * transfers, waits within it included; *seek_ns is the move.
  */
 uint64_t policy_cost_ns(const struct head_state *head_state,
 			const struct policy_site *site, uint64_t *seek_ns);

@@ -23,17 +23,19 @@
 #include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
+/* Accesses at the disk at once where the options do not say it, on disks that
+ * rotate and on others; and the most that options may say. */
 #define DEPTH_ROTATING 4u
 #define DEPTH_OTHER 32u
 #define DEPTH_MAX 1024u
-/* Accesses beyond the depth: one that fills a gap, one behind it; and those of
+/* Accesses beyond the depth: one that fills a gap, one behind it, and those of
  * a drive that orders reads. */
 #define ACCESSES_MORE (2u + READ_ORDER_DEPTH)
-/* A read that is handed to a drive that orders reads is so long at most:
- * 64 KiB, a tenth of a turn. */
+/* Longest read that is handed to a drive that orders reads: 64 KiB, a tenth of
+ * a turn. */
 #define SMALL_READ_SECTORS 128u
-/* Small reads need leaves with checksums, now and then some tracks of them in
- * one access: the drive goes on to order beside them.  512 KiB. */
+/* Longest read of leaves with checksums that small reads need, which goes on
+ * beside them: 512 KiB. */
 #define LEAF_READ_SECTORS 1024u
 
 /* Charged to the turn for a request that is over, in nanoseconds: its owner
@@ -44,10 +46,10 @@
 #define ACCESS_SHIFT 4
 
 /*
- * From this age on a request goes before all that have no such age; and when it
- * should be over beside any mixture of loads, which is the order of those that
- * are of age.  By then it waits for what is under way and for what is of age
- * and more urgent.
+ * For each class: the age from which on a request goes before all that are not
+ * as old; and the time in which it should be over beside any mixture of loads,
+ * which is the order of those that are of age.  By then it has waited only for
+ * what is under way and for requests of age that are more urgent.
  */
 static const struct {
 	uint64_t age_ns, promised_ns;
@@ -58,9 +60,9 @@ static const struct {
 	[QUEUE_WRITE_BACK] = { 2500 * NS_PER_MS, 5 * NS_PER_SECOND },
 	[QUEUE_IDLE] = { 30 * NS_PER_SECOND, 60 * NS_PER_SECOND },
 };
-/* A request of a class in which many wait is of age only when all of them could
- * have been served so many times, one after the other: there, order helps all
- * of them more than age. */
+/* If at least MANY requests of a class wait, one of them is of age only when
+ * all of them could have been served MANY_TIMES over: there, order helps all of
+ * them more than age. */
 #define MANY 8u
 #define MANY_TIMES 8u
 
@@ -111,7 +113,7 @@ static bool queue_must_hold(struct queue *queue,
 			span_conflicts, &later);
 }
 
-/* A site for each place where it can be served. */
+/* Inserts a site for each place where the request can be served. */
 static void sites_insert(struct queue *queue, struct queue_request *req)
 {
 	const struct geom *geom = head_geom(queue->head);
@@ -169,7 +171,7 @@ void queue_leave_waiting(struct queue *queue, struct queue_request *req)
 		stats->max_wait_ns = wait_ns;
 }
 
-/* Lets go what no longer meets an earlier one. */
+/* Lets requests go on that no longer overlap an earlier one. */
 void queue_release_held(struct queue *queue)
 {
 	struct queue_request *req;
@@ -184,13 +186,13 @@ void queue_release_held(struct queue *queue)
 	}
 }
 
-/* When it should be over, if it was submitted at from_ns. */
+/* Time by which the request should be over if it was submitted at from_ns. */
 static uint64_t promised_from_ns(const struct queue_request *req,
 				 uint64_t from_ns)
 {
 	uint64_t class_ns = from_ns + class_ages[req->class].promised_ns;
 
-	/* Somebody waits for a read; it may be wanted later, but not sooner. */
+	/* Somebody waits for a read: its deadline may only be later. */
 	if (req->class == QUEUE_READ && req->deadline_ns < class_ns)
 		return class_ns;
 	return req->deadline_ns ? req->deadline_ns : class_ns;
@@ -247,8 +249,8 @@ void queue_commit_over(struct queue *queue, uint64_t now_ns)
 		   queue_class_waits(queue, QUEUE_WRITE_BACK));
 }
 
-/* It failed; false: that is for its owner to know.  Until it is repeated it
- * stays in `live`: nothing that overlaps it overtakes it. */
+/* Repeats a failed request; false: it is not repeated.  Until then it stays in
+ * `live`: nothing that overlaps it overtakes it. */
 static bool queue_repeats(struct queue *queue, struct queue_request *req,
 			  int result)
 {
@@ -427,7 +429,7 @@ void queue_access_done(struct disk_request *disk)
 
 /* ---- the interface ---- */
 
-/* Calls done() of all that is finished, and of what finishes by that. */
+/* Calls done() of all finished requests, and of those that finish by that. */
 static int queue_deliver(struct queue *queue)
 {
 	struct loop_turn *turn = &queue->env->turn;
@@ -618,7 +620,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->uncached_hint = false;
 }
 
-/* It gets its place at its turn. */
+/* A range write waits without a place, which it gets when its turn comes. */
 static void queue_leave_open(struct queue *queue, struct queue_request *req)
 {
 	req->waiting.due_ns = promised_from_ns(req, req->disk.submit_ns);

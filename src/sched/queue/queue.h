@@ -1,21 +1,21 @@
 /*
- * queue.h - the disk queue: everything that goes to a disk goes through one.
+ * queue.h - the disk queue: every request to a disk goes through one.
  *
  * The caller owns a request and what its iov points to, and leaves both alone
  * from queue_submit until disk.done() is called: exactly once, from queue_poll,
- * never from queue_submit.  done() may submit, and may poll.
+ * never from queue_submit. done() may submit, and may poll.
  *
- * Nothing reaches the disk but from queue_poll, so that what is submitted in
- * one turn of a loop is ordered and merged together: poll after submitting,
- * before sleeping.
+ * Requests reach the disk from queue_poll only, so that those submitted in one
+ * turn of a loop are ordered and merged together: poll after submitting, before
+ * sleeping.
  *
  * Order: of two requests that overlap, at least one of them a write, the later
  * one waits until the earlier one has completed.  Otherwise there is none.  A
- * request may be of any size; what the disk does not take at once goes out in
- * pieces, and neighbours that wait together go out as one.  A failed access of
- * several requests is repeated one by one, so nobody fails for a neighbour.
- * Then a request is repeated as often as the fault table says, after a pause;
- * it goes on to hold up what overlaps it.
+ * request may be of any size; it goes out in pieces if the disk does not take
+ * it at once, and neighbours that wait together go out as one.  A failed access
+ * of several requests is repeated one by one, so no request fails for its
+ * neighbour.  Then a request is repeated as often as the fault table says,
+ * after a pause; meanwhile requests that overlap it wait.
  *
  * Not thread safe.  No allocation after queue_open.
  */
@@ -54,10 +54,10 @@ struct queue_request;
  */
 struct queue_place {
 	/*
-	 * The cheapest acceptable place now: its first sector and what it
-	 * costs (positioning in ns, with what the owner adds for distance from
-	 * where the data belongs).  Nothing is taken yet.  head_state NULL: the
-	 * head is not known, any place will do.  -ENOSPC: there is none; the
+	 * Finds the cheapest acceptable place now: its first sector and its
+	 * cost (positioning in ns, with what the owner adds for distance from
+	 * where the data belongs).  Nothing is taken yet. head_state NULL: the
+	 * head is not known, any place will do. -ENOSPC: there is none; the
 	 * request fails.
 	 */
 	int (*find)(struct queue_place *place,
@@ -67,7 +67,8 @@ struct queue_place {
 	 * what depends on the address.  Cannot fail. */
 	void (*take)(struct queue_place *place, struct queue_request *req,
 		     uint64_t sector);
-	bool leads;	/* take() submits what goes on there, as one access */
+	bool leads;	/* take() submits requests that go on behind this one,
+			 * to be one access with it */
 };
 
 /* The most other places of a read that are looked at. */
@@ -83,18 +84,18 @@ struct queue_request {
 	 */
 	struct disk_request disk;
 	enum queue_class class;
-	/* Whose retries of the fault table the request gets; FAULT_CALLER:
-	 * none. */
+	/* The row of the fault table by which it is retried; FAULT_CALLER: it
+	 * is not. */
 	enum fault_origin origin;
-	/* How often it has failed, for done(): set by the caller to what failed
-	 * before elsewhere. */
+	/* Number of failures in a row, for done(); the caller sets it to the
+	 * number of failures elsewhere before. */
 	unsigned failures;
-	/* When it should be at the disk; 0: its class decides. */
+	/* Time by which it should be at the disk; 0: its class decides. */
 	uint64_t deadline_ns;
 	/*
-	 * A read: the same bytes lie here too (first sectors; at most
-	 * QUEUE_COPIES are looked at); the queue takes the place it reaches
-	 * first and leaves it in disk.sector.  Valid until done().
+	 * A read: first sectors of other places with the same bytes; at most
+	 * QUEUE_COPIES are looked at.  The queue takes the place that it
+	 * reaches first and sets disk.sector to it.  Valid until done().
 	 */
 	const uint64_t *copies;
 	unsigned copies_n;
@@ -121,7 +122,7 @@ struct queue_request {
 	uint32_t issued_sectors, split_sectors;
 	bool gap_inside;	/* the filler may use the gap between parts */
 	bool suspended;		/* it waits again and has pieces left */
-	bool gap_waits;		/* the filler has it; it is not submitted */
+	bool gap_waits;		/* the filler keeps it; it is not submitted */
 	bool gap_last;		/* the filler must not keep it again */
 	unsigned pieces;	/* outstanding pieces */
 	bool uncached_hint;	/* it is not to be merged, because a merged
@@ -131,8 +132,8 @@ struct queue_request {
 };
 
 struct queue_options {
-	unsigned depth;		/* outstanding at the disk; 0: 4 on a disk that
-				 * rotates, 32 on others */
+	unsigned depth;		/* accesses outstanding at the disk; 0: 4 on a
+				 * disk that rotates, 32 on others */
 	/* See policy.h; used as far as the head is known.  NULL: "sptf" where
 	 * it is, "c-look" where not. */
 	const char *policy;
@@ -141,9 +142,11 @@ struct queue_options {
 struct queue_class_stats {
 	uint64_t requests;	/* completed, without flushes */
 	uint64_t bytes;
-	uint64_t wait_ns;	/* time until they began or went on, summed */
+	uint64_t wait_ns;	/* sum of the times until they began or went
+				 * on */
 	uint64_t max_wait_ns;
-	uint64_t service_ns;	/* time from dispatch to completion, summed */
+	uint64_t service_ns;	/* sum of the times from dispatch to
+				 * completion */
 };
 
 struct queue_stats {
@@ -162,7 +165,8 @@ struct queue_stats {
 	uint64_t gaps, idle_steps; /* gaps and idle times the filler used */
 	unsigned window_percent; /* n of SPTF-SWn%, now */
 	unsigned budget_ppm;	/* what SPTF-SWn% may cost */
-	uint64_t patient, in_vain; /* waits for a stream; those for nothing */
+	/* waits for a stream; those that were in vain */
+	uint64_t patient, in_vain;
 	uint64_t flushes;	/* flushes the disk was given */
 	uint64_t flushes_saved;	/* flushes that had nothing to do */
 };
@@ -178,7 +182,7 @@ void queue_close(struct queue *queue);
 
 const struct disk_limits *queue_limits(const struct queue *queue);
 
-/* The number of sectors on the track of this one; 0: not known. */
+/* Number of sectors on the track of this sector; 0: not known. */
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
 
 /* Does a range write gain over a write with a fixed place now?  Only where the
@@ -221,11 +225,11 @@ struct queue_filler {
 	struct queue_request *(*idle)(void *arg,
 				      const struct head_state *head_state,
 				      uint64_t quiet_ns, uint64_t *again_ns);
-	/* Is anything wanted? Requests are then chosen with regard to the gap
-	 * (queue_set_budget). */
+	/* Does the filler want anything?  Requests are then chosen with regard
+	 * to the gap (queue_set_budget). */
 	bool (*wants)(void *arg);
-	/* A request of the foreground is over and done() about to be called:
-	 * what it read is in its buffers.  May be NULL. */
+	/* A request of the foreground is over and done() is about to be called:
+	 * the data that it read is in its buffers.  May be NULL. */
 	void (*passed)(void *arg, const struct queue_request *req);
 	/* The queue closes.  May be NULL. */
 	void (*close)(void *arg);
@@ -256,9 +260,9 @@ void queue_set_budget(struct queue *queue, unsigned ppm);
 
 void queue_submit(struct queue *queue, struct queue_request *req);
 
-/* Somebody waits for what was submitted as read-ahead: it becomes a read, as if
- * submitted now, with this deadline.  Any other request, or one already at the
- * disk, goes on as it is. */
+/* Somebody waits for a request that was submitted as read-ahead: it becomes a
+ * read, as if submitted now, with this deadline.  Any other request, or one
+ * already at the disk, goes on as it is. */
 void queue_raise(struct queue *queue, struct queue_request *req,
 		 uint64_t deadline_ns);
 
@@ -280,17 +284,17 @@ void queue_flush(struct queue *queue, struct queue_request *req);
  */
 bool queue_unflushed(const struct queue *queue);
 
-/* When queue_poll has something to do though nothing completes; UINT64_MAX:
- * never. */
+/* Time at which queue_poll has something to do though nothing completes;
+ * UINT64_MAX: never. */
 uint64_t queue_next_ns(const struct queue *queue);
 
 /*
- * Gives the disk what it has room for and calls done() of what has completed.
- * When there is nothing to tell, waits up to timeout_ms (-1: for ever) for the
- * first completion, timeouts as in disk_poll.  Returns the number completed, or
- * what disk_poll fails with: then the disk is gone (a simulated power cut), no
- * done() is called any more, the requests are their owners' again and
- * queue_close is what is left.
+ * Gives the disk the requests that it has room for and calls done() of those
+ * that have completed.  If there are none it waits up to timeout_ms (-1: for
+ * ever) for the first completion, timeouts as in disk_poll.  Returns the number
+ * completed, or the error of disk_poll: then the disk is gone (a simulated
+ * power cut), no done() is called any more, the requests belong to their owners
+ * again, and only queue_close is allowed.
  */
 int queue_poll(struct queue *queue, int timeout_ms);
 int queue_poll_ns(struct queue *queue, int64_t timeout_ns);

@@ -59,15 +59,16 @@ struct queue {
 	struct disk *disk;
 	const struct policy *policy;	/* NULL: the best of what is known */
 	struct {
-		bool fixed;		/* the policy names its n */
+		bool fixed;		/* the policy's name gives its n */
 		unsigned percent, budget_ppm;
 		/* Recent positioning beyond the shortest, and time of the
 		 * head in which it was spent. */
 		double spent_ns, of_ns;
 	} window;			/* the state of SPTF-SWn% */
 	unsigned depth;
-	struct head *head;		/* NULL: nothing is believed */
-	const struct queue_filler *filler;	/* or NULL */
+	struct head *head;		/* predicts the head; NULL: it is not
+					 * known */
+	const struct queue_filler *filler;	/* NULL: there is none */
 	void *filler_arg;
 	uint64_t quiet_ns;		/* last completion of the foreground */
 	uint64_t idle_again_ns;		/* time at which the filler is asked
@@ -105,7 +106,7 @@ struct queue {
 				 * none has */
 	unsigned outstanding;
 	bool was_placed;	/* the last choice was a range write */
-	int gone;		/* what disk_poll failed with */
+	int gone;		/* the error of disk_poll; 0: none */
 	struct queue_stats stats;
 	struct past_hour past_hour;	/* service_ns of the classes */
 	uint64_t opened_ns;
@@ -118,7 +119,7 @@ struct queue {
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
 void queue_wait(struct queue *queue, struct queue_request *req);
-/* Time in which a request of a class should be done. */
+/* Time in which a request of a class should be over. */
 uint64_t queue_promised_ns(int class);
 /* Has a request that waits come to its own deadline, or to the age from which
  * on it goes first? */
@@ -154,7 +155,7 @@ struct access *access_of_flushes(struct queue *queue);
  * class wait. */
 void access_cut_run(struct queue *queue, int class);
 
-/* How much of a request may go out at once. */
+/* Most sectors of a request that may go out at once. */
 uint32_t access_most(const struct queue *queue,
 		     const struct queue_request *req);
 
@@ -167,8 +168,8 @@ bool access_gives_way(const struct queue *queue,
  * joined. */
 bool access_join(struct access *access, struct queue_request *req);
 void access_submit(struct access *access);
-/* Takes what was under way when the disk went away from the head, which may
- * outlive the queue. */
+/* Removes accesses that were under way when the disk went away from the head,
+ * which may outlive the queue. */
 void access_drop_given(struct queue *queue);
 
 /* ---- select.c ---- */
@@ -179,13 +180,13 @@ struct queue_request *queue_select(struct queue *queue,
 				   const struct head_state *head_state,
 				   bool *alone);
 
-/* Does anything wait to be chosen?  Of a class? */
+/* Does any request wait to be chosen?  Does one of this class? */
 bool queue_has_waiting(const struct queue *queue);
 bool queue_class_waits(const struct queue *queue, int class);
 /* The most urgent request of those that are of age; NULL: none is. */
 struct queue_request *queue_overdue(const struct queue *queue);
-/* A reader with a pace wants it later than others want what waits, and these
- * have no time left. */
+/* Should the request stay back?  It is for a reader with a pace who wants it
+ * later than others want what waits, and these have no time left. */
 bool queue_stays_back(const struct queue *queue,
 		      const struct queue_request *req);
 /* Must even a run of its class end for a request that is of age?  Not if it
@@ -199,7 +200,7 @@ bool queue_is_background(const struct queue *queue);
 
 /* ---- dispatch.c ---- */
 
-/* Is all that there is to be done reads, and is nothing wanted in gaps? */
+/* Are there only reads to be done, and is nothing wanted in gaps? */
 bool queue_reads_only(const struct queue *queue);
 
 /* Gives the disk what it may have now. */

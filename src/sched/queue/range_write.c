@@ -23,12 +23,13 @@
 /* Tracks whose places are estimated, at most: eight well-spaced options give
  * most of what can be had (Anand et al., 4.5). */
 #define RANGE_OPTIONS 8u
-/* Tracks that are searched for one place, at most, for each option. */
+/* Tracks that are searched for one place for each option, at most. */
 #define TRACKS_AN_OPTION 64u
 
 struct range_option {
 	struct geom_track track;
-	uint64_t first, end;	/* the part of it that the query allows */
+	uint64_t first, end;	/* the part of the track that the query
+				 * allows */
 	uint64_t ready_ns;
 	uint64_t extra_ns;
 	uint64_t bound_ns;	/* time from now, with what the owner adds */
@@ -44,7 +45,7 @@ struct range_search {
 
 /* ---- Options ---- */
 
-/* The next place that has no remapped sector, which lies elsewhere. */
+/* Finds the next place without a remapped sector, which would lie elsewhere. */
 static bool place_next(const struct range_search *s, uint64_t from,
 		       uint64_t end, uint64_t *place)
 {
@@ -80,7 +81,7 @@ static uint64_t start_ns(const struct head_state *head_state)
 	       head_state->write_guard_ns;
 }
 
-/* The part [first, end) of a track. */
+/* Makes an option of the part [first, end) of a track. */
 static struct range_option option_make(const struct range_search *s,
 				 const struct geom_track *track,
 				 uint64_t first, uint64_t end)
@@ -101,7 +102,7 @@ static struct range_option option_make(const struct range_search *s,
 	return o;
 }
 
-/* Level two: an estimate. */
+/* Level two: estimates an option. */
 static void option_try(struct range_search *s, const struct range_option *o)
 {
 	const struct service_mech *mech = s->head_state->mech;
@@ -173,8 +174,8 @@ static bool track_after(const struct range_search *s, uint64_t from,
 	return true;
 }
 
-/* The first tracks of [first, end) that have a place.  One that goes over the
- * end of a track is none, so there may be many tracks without. */
+/* Takes the first tracks of [first, end) that have a place.  A place across a
+ * track's end is none, so there may be many tracks without one. */
 static void options_from(struct range_search *s, uint64_t first, uint64_t end)
 {
 	unsigned kept = 0, tracks = TRACKS_AN_OPTION * RANGE_OPTIONS;
@@ -191,8 +192,8 @@ static void options_from(struct range_search *s, uint64_t first, uint64_t end)
 	}
 }
 
-/* Looks around the head: at so many tracks behind it with a place, and as many
- * before it. If all are full, at the first tracks with a place. */
+/* Looks around the head: at RANGE_OPTIONS tracks behind it with a place, and as
+ * many before it.  If all are full, at the first tracks with a place. */
 static void options_around(struct range_search *s, const struct range *r,
 			   uint64_t first, uint64_t last)
 {

@@ -1,16 +1,16 @@
 /*
- * range_write.h - range writes: of many places a write may go to, the one that
- * costs least with the head where it is believed to be (Anand et al., FAST
+ * range_write.h - range writes: chooses among the many places to which a write
+ * may go the one that costs least with the predicted head (Anand et al., FAST
  * 2008).
  *
- * A query names where to look (`within`), which places there are acceptable
+ * A query says where to look (`within`), which places there are acceptable
  * (`set`), and how much a place costs that is far from where the data belongs.
  * Pure functions; nothing is taken.  The caller marks the answer as taken
  * before the next query.
  *
  * Cost of a place, in ns from now: command overhead, move and settling, the
- * guard, rotation to the place, and lambda times what seeking from where the
- * data belongs takes longer than to a neighbouring cylinder.
+ * guard, rotation to the place, and lambda times the difference between a seek
+ * to it from where the data belongs and a seek to a neighbouring cylinder.
  */
 #ifndef TRAX_QUEUE_RANGE_WRITE_H
 #define TRAX_QUEUE_RANGE_WRITE_H
@@ -50,10 +50,11 @@ struct range_answer {
 };
 
 /*
- * Hierarchical: by track in order of the time it takes to get there, and on
- * each the first place that passes under the head.  A track that takes longer
- * to reach than the best place so far costs is not looked at.  A place lies
- * inside one track.  The head state must know writes.  -ENOSPC: no place.
+ * Finds the cheapest place, hierarchically: over the tracks in the order of the
+ * time that it takes to get there, and on each the first place that passes
+ * under the head.  A track that takes longer to reach than the best place so
+ * far costs is not looked at.  A place lies inside one track.  The head state
+ * must be known for writes. -ENOSPC: there is no place.
  */
 int range_find(const struct head_state *head_state,
 	       const struct range_query *query, struct range_answer *answer);

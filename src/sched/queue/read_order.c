@@ -2,11 +2,11 @@
  * read_order.c - the queue and the drive order reads by turns, and the one that
  * needs less time for a read has nearly all turns.
  *
- * The drive knows its head better than anybody, and needs no host that answers
- * in time; but many drives order badly or hold only a few commands.  So each
- * has a turn of TURN_READS while at least LEAST_READS are there to be ordered.
- * The first reads of a turn still show the order before, and are not counted,
- * nor are those that come when there is little to be ordered.
+ * The drive knows its head best, and needs no host that answers in time; but
+ * many drives order badly or hold only a few commands.  So each has a turn of
+ * TURN_READS while at least LEAST_READS are there to be ordered.  The first
+ * reads of a turn still show the order before, and are not counted, nor are
+ * those that come when there is little to be ordered.
  */
 #include <math.h>
 
@@ -17,20 +17,22 @@
 /* With fewer there is hardly an order: the queue's choice, which hides the
  * way of the answer and of the next command, is as good as any. */
 #define LEAST_READS 3u
+/* Reads of a turn that are counted, and those before that are not. */
 #define TURN_READS 96u
 #define SKIPPED_READS 32u
-/* The mean is over so many turns; the times of random reads differ so much
+/* Turns over which the mean is taken: the times of random reads differ so much
  * that one turn is off by 4 %. */
 #define MEAN_TURNS 4.0
-/* The other has a turn after so many: drives and loads change, and the head is
- * not to be forgotten.  Twice as many each time that nothing has changed. */
+/* The slower one has a turn after TURNS_LEAST others: drives and loads change,
+ * and the head must be measured.  Twice as many each time that nothing has
+ * changed, up to TURNS_MOST. */
 #define TURNS_LEAST 8u
 #define TURNS_MOST 64u
-/* A turn of the one that is slower by much comes so seldom that all of them
- * cost no more than this. */
+/* If it is much slower its turns come so seldom that all of them cost no more
+ * than this, in percent of the time. */
 #define LOSS_PERCENT 1.0
-/* What else is asked for comes again within this time, and would have to wait
- * behind all that the drive has. */
+/* After another request reads are ordered by the queue for this long: others
+ * like it will follow, and would have to wait behind all that the drive has. */
 #define ALONE_NS (250 * NS_PER_MS)
 
 static void turn_begin(struct read_order *order)

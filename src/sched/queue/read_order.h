@@ -1,7 +1,7 @@
 /*
- * read_order.h - are many small reads ordered by the queue, from the predicted
- * head state, or by the drive, which is given all of them?  Found out by
- * trying.
+ * read_order.h - decides by trying whether many small reads are ordered by the
+ * queue, from the predicted head state, or by the drive, which is given all of
+ * them.
  *
  * Units: nanoseconds.
  */
@@ -27,15 +27,15 @@ struct read_order {
 	uint64_t alone_ns;	/* since when only reads were submitted */
 };
 
-/* Something was submitted that is no small read: the queue orders for a
+/* A request was submitted that is no small read: the queue orders reads for a
  * while. */
 void read_order_other(struct read_order *order, uint64_t now_ns);
 
-/* A small read is over, and so many are still to be read. */
+/* A small read is over; `left` are still to be read. */
 void read_order_done(struct read_order *order, unsigned left, uint64_t now_ns);
 
-/* Is the drive to have all of the reads that wait, of which there are so many
- * with those that it has? */
+/* Is the drive given all reads that wait?  `reads`: their number, with those
+ * that it has. */
 bool read_order_is_drives(const struct read_order *order, unsigned reads,
 			  uint64_t now_ns);
 

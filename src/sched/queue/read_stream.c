@@ -13,6 +13,8 @@
 
 #include "sched/queue/read_stream.h"
 
+/* Times that a reader has to come back before it is waited for, and waits in
+ * vain after which it has to do so again. */
 #define RUN 2u
 #define MISSED 2u
 #define THINK_MAX_NS 1500000u	/* 1.5 ms */

@@ -1,6 +1,6 @@
 /*
- * read_stream.h - sequential readers: is it worth leaving the disk idle until
- * the next read of a stream comes (anticipation)?
+ * read_stream.h - sequential readers: decides whether it is worth leaving the
+ * disk idle until the next read of a stream comes (anticipation).
  *
  * Units: sectors, nanoseconds.
  */
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Streams that are remembered; the one not used for longest is replaced. */
 #define STREAMS 16u
 
 struct read_stream {

@@ -15,9 +15,10 @@
 #include "base/units.h"
 #include "sched/queue/queue_internal.h"
 
+/* Range writes whose place is looked up for one decision, the oldest ones. */
 #define PLACE_TRIES 32u
-/* What lies so little ahead of a read is of its stream, or is reached with it
- * in some tens of milliseconds: 8 MiB. */
+/* Distance within which a read ahead of the head is of the same stream, or is
+ * reached with it in some tens of milliseconds: 8 MiB. */
 #define AHEAD_SECTORS 16384u
 /* A request with this much time left still waits for the end of a run of its
  * class, which with other urgent requests takes as long. */
@@ -29,7 +30,8 @@
  * after the most urgent one of their class: as many accesses as make a good
  * order. */
 #define GROUP_NS (300 * NS_PER_MS)
-/* What the window costs is looked at over some hundred choices. */
+/* The cost of the window is a mean over some hundred choices; WINDOW_MOST is
+ * its largest n, in percent. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
 
@@ -142,7 +144,7 @@ static const struct policy *policy_now(const struct queue *queue,
 	return policy_find("sptf", &unused);
 }
 
-/* The window grows while what it costs is within the budget, and shrinks. */
+/* Widens the window while its cost is within the budget, else narrows it. */
 static void window_follow(struct queue *queue,
 			  const struct policy_choice *choice)
 {
@@ -202,7 +204,7 @@ static void choose_limited(struct queue *queue, int class,
 	}
 }
 
-/* The run that was cut goes on, if it still waits. */
+/* Chooses the run that was cut, if it still waits. */
 static void choose_cut(struct queue *queue, struct candidate *candidate)
 {
 	struct run_cut *cut = &queue->cut;
@@ -217,9 +219,9 @@ static void choose_cut(struct queue *queue, struct candidate *candidate)
 		};
 }
 
-/* Reads for which there is time stay back while others wait that are wanted
- * sooner; those that are wanted within GROUP_NS are served on one way over the
- * disk (SCAN-EDF).  0: no limit. */
+/* Latest deadline of the reads that are served together; 0: no limit.  Reads
+ * for which there is time stay back while others are wanted sooner; those
+ * wanted within GROUP_NS are served on one way over the disk (SCAN-EDF). */
 static uint64_t due_together_ns(const struct queue *queue, int class)
 {
 	const struct interval *first =
@@ -231,7 +233,8 @@ static uint64_t due_together_ns(const struct queue *queue, int class)
 	return (first->due_ns > now_ns ? first->due_ns : now_ns) + GROUP_NS;
 }
 
-/* There is no time for it if all that waits takes until the first is due. */
+/* There is no time for it if serving all that waits takes until the first one
+ * is due. */
 bool queue_stays_back(const struct queue *queue,
 		      const struct queue_request *req)
 {
@@ -267,7 +270,8 @@ static void choose_by_policy(struct queue *queue, int class,
 		view.due_most_ns = due_together_ns(queue, class);
 		choose_limited(queue, class, head_state, view, candidate);
 	}
-	/* Of thousands that wait not all are looked at. */
+	/* If thousands wait not all are looked at, so there may be no
+	 * candidate. */
 	if (!candidate->req)
 		*candidate = (struct candidate){
 			.req = of_waiting(first), .sector = first->first,
@@ -285,7 +289,7 @@ static void choose_in_class(struct queue *queue, int class,
 		choose_by_policy(queue, class, head_state, candidate);
 	if (!candidate->req || known)
 		place_best(queue, class, head_state, candidate);
-	/* All its places may have failed. */
+	/* All places of range writes may have failed. */
 	if (!candidate->req && queue->waiting[class])
 		choose_by_policy(queue, class, head_state, candidate);
 }
@@ -360,7 +364,7 @@ static bool span_is_write(const struct interval *interval, const void *arg)
 		       ->disk.op == DISK_WRITE;
 }
 
-/* Reads a copy instead, unless somebody writes there. */
+/* Has a replica read instead, unless a write to it is under way. */
 static bool take_copy(struct queue *queue, struct queue_request *req,
 		      uint64_t sector)
 {
@@ -377,7 +381,8 @@ static bool take_copy(struct queue *queue, struct queue_request *req,
 	return true;
 }
 
-/* Makes the choice true; false: it has to wait after all. */
+/* Takes the chosen request out of the waiting ones; false: it has to wait after
+ * all. */
 static bool candidate_take(struct queue *queue, struct candidate *candidate,
 			   bool *alone)
 {
@@ -400,8 +405,9 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	return true;
 }
 
-/* Whose turn it is: by the shares.  But write-back waits for commits where
- * nothing is read, until it has its turn (commit_burst.h) or is of age. */
+/* The class that is next, by the shares.  But write-back waits for commits
+ * where nothing is read, until it has its turn (commit_burst.h) or is of
+ * age. */
 int queue_next_class(const struct queue *queue)
 {
 	if (queue_class_waits(queue, QUEUE_COMMIT) &&
@@ -432,8 +438,8 @@ static struct queue_request *read_continued(const struct queue *queue)
 	return NULL;
 }
 
-/* Whatever class has its turn: of one stream the next read goes first, as the
- * head would have to come back for it, and soon comes to what lies ahead. */
+/* Whatever class is next: the next read of a stream goes first, as the head
+ * would have to come back for it, and soon comes to what lies ahead. */
 static void keep_stream_order(struct queue *queue, struct candidate *candidate)
 {
 	struct queue_request *req = candidate->req;
