@@ -65,6 +65,9 @@
 #define TOLERANCE_MOST 0.024
 /* Of what n reads say, times the root of n, as a share of one's. */
 #define SEVERAL 0.85
+/* What is behind a boundary that is read over seems to come early by so many
+ * standard deviations of a read at most. */
+#define CAUGHT_UP 1.0
 
 void reader_init(struct reader *reader, struct prober *prober,
 		 double period_ns, uint32_t unit_sectors, uint64_t offset)
@@ -222,10 +225,23 @@ uint64_t reader_prefix_most(const struct reader *reader)
 	return most ? most : 2;
 }
 
+/* Units that are read before one.  What lags on a slow interface is caught up
+ * while the head goes to the next track, so a unit behind a boundary that is
+ * read over seems to come early. */
+static uint64_t before_most(const struct reader *r)
+{
+	uint64_t most = reader_prefix_most(r);
+
+	if (!r->whole)
+		return 0;
+	return (double)most * r->late > CAUGHT_UP * r->noise_once ?
+		       (uint64_t)(CAUGHT_UP * r->noise_once / r->late) : most;
+}
+
 /* From where a unit has to be read so that no cache answers. */
 static uint64_t begin_of(const struct reader *r, uint64_t unit)
 {
-	uint64_t most = r->whole ? reader_prefix_most(r) : 0;
+	uint64_t most = before_most(r);
 
 	if (!recent_has(&r->recent, unit))
 		return unit;

@@ -587,6 +587,14 @@ START_TEST(late_by_a_leap)
 }
 END_TEST
 
+/* Where the interface is slower than the medium, a few units behind a boundary
+ * seemed to come early and were taken for a track's end. */
+START_TEST(read_over_a_boundary)
+{
+	part_is_right("910188,bytes=40G", 23, 0, 2000000);
+}
+END_TEST
+
 /* Gaps take a part of the time of all else or three minutes, at most: where a
  * cache has to be got out of the way, too. */
 START_TEST(bounded)
@@ -885,6 +893,7 @@ int main(void)
 	tcase_add_test(tc, no_line_goes_backwards);
 	tcase_add_loop_test(tc, sum_of_two, 0, 3);
 	tcase_add_test(tc, late_by_a_leap);
+	tcase_add_test(tc, read_over_a_boundary);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, ends_of_rows);
 	tcase_add_test(tc, spares_are_foreseen);

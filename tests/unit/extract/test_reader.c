@@ -245,25 +245,33 @@ END_TEST
 
 #define LONGER 24u
 
-/* Where the interface is slower than the medium a read ends later the longer it
+/*
+ * Where the interface is slower than the medium a read ends later the longer it
  * is: what begins before a unit, further and further, because a cache has the
- * rest, says the same all the same. */
+ * rest, says the same all the same.  So it does of the first unit of a track
+ * (1), though the interface caught up while the head got there.
+ */
 START_TEST(long_reads_are_not_late)
 {
 	double turn[LONGER], off[LONGER], first = 0, last = 0;
+	struct geom_track t;
+	uint64_t unit;
 	struct prober *prober;
 	struct reader reader;
 	struct spec *spec;
 	struct sim *sim;
 
-	open_drive(21030, UINT64_C(80000000000), 1, &spec, &sim, &prober);
+	open_drive(_i ? 910188 : 21030, UINT64_C(80000000000), 1, &spec, &sim,
+		   &prober);
 	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3,
 		    prober->limits->physical_bytes / SECTOR_BYTES, 0);
 	ck_assert_int_eq(calibrate_reader(&reader, 0), 0);
 	ck_assert(reader.whole && reader.late > 0);
+	geom_track_of(drive_geom(sim_drive(sim)),
+		      reader.units / 3 * reader.unit_sectors, &t);
+	unit = (t.first + (_i ? 0 : t.sectors / 2)) / reader.unit_sectors;
 	for (unsigned i = 0; i < LONGER; i++) {
-		ck_assert_int_eq(reader_read(&reader, reader.units / 3,
-					     &turn[i]), 0);
+		ck_assert_int_eq(reader_read(&reader, unit, &turn[i]), 0);
 		off[i] = phase_wrap(turn[i] - turn[0]);
 	}
 	first = middle_of(off, LONGER / 3);
@@ -506,7 +514,7 @@ int main(void)
 	tcase_add_test(tc, recent_holds_what_may_be_cached);
 	tcase_add_loop_test(tc, cache_is_not_believed, 0, 12);
 	tcase_add_loop_test(tc, read_ahead_is_not_believed, 0, 24);
-	tcase_add_test(tc, long_reads_are_not_late);
+	tcase_add_loop_test(tc, long_reads_are_not_late, 0, 2);
 	tcase_add_test(tc, late_is_not_elsewhere);
 	tcase_add_test(tc, spots_wait_for_others);
 	tcase_add_loop_test(tc, large_tracks_are_read_whole, 0, 12);
