@@ -162,18 +162,26 @@ int slots_add_track(struct space *s, uint64_t addr, uint32_t slots)
 	return 0;
 }
 
+static void leaving_set(struct space *s, struct node_track *t, bool leaving)
+{
+	t->leaving = s->leaves = leaving;
+	s->leaving_free = leaving ? t->slots - t->busy_n : 0;
+}
+
 int slots_del_track(struct space *s, uint64_t addr, uint32_t slots)
 {
 	uint32_t slot;
 	struct node_track *t = slot_find(s, addr, &slot);
 
 	if (!t || slot || t->slots != slots || t->busy_n ||
-	    space_slots_free(s) < slots) {
+	    (!t->leaving && space_slots_free(s) < slots)) {
 		msg_error("node track at sector %" PRIu64 " cannot go: %s",
 			  addr, t && !slot && t->slots == slots ?
 			  "it is in use" : "there is none");
 		return -EUCLEAN;
 	}
+	if (t->leaving)
+		leaving_set(s, t, false);
 	free(t->busy);
 	s->tracks--;
 	memmove(t, t + 1, (size_t)(s->track + s->tracks - t) * sizeof(*t));
@@ -192,6 +200,8 @@ void slots_clear(struct space *s)
 	s->track = NULL;
 	s->tracks = s->tracks_room = 0;
 	s->slots_total = s->slots_busy = 0;
+	s->leaving_free = 0;
+	s->leaves = false;
 }
 
 /* ---- Taking and freeing -------------------------------------------------- */
@@ -203,14 +213,24 @@ uint64_t space_slots_total(const struct space *s)
 
 uint64_t space_slots_free(const struct space *s)
 {
-	return s->slots_total - s->slots_busy - s->slots_reserved;
+	return s->slots_total - s->slots_busy - s->slots_reserved -
+	       s->leaving_free;
+}
+
+bool space_slots_have(struct space *s, uint64_t n)
+{
+	if (space_slots_free(s) < n)
+		space_track_stay(s);
+	return space_slots_free(s) >= n;
 }
 
 bool space_slots_reserve(struct space *s, unsigned n)
 {
-	if (space_slots_free(s) < n)
+	if (!space_slots_have(s, n))
 		return false;
 	s->slots_reserved += n;
+	if (s->slots_reserved > s->reserved_most)
+		s->reserved_most = s->slots_reserved;
 	return true;
 }
 
@@ -222,7 +242,7 @@ void space_slots_release(struct space *s, unsigned n)
 
 static bool track_is_full(const struct node_track *t)
 {
-	return t->busy_n == t->slots;
+	return t->leaving || t->busy_n == t->slots;
 }
 
 void space_slot_written(struct space *s, traxaddr addr, bool good)
@@ -239,7 +259,7 @@ uint64_t space_slots_failed(const struct space *s)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < s->tracks; i++)
-		if (s->track[i].failed)
+		if (s->track[i].failed && !s->track[i].leaving)
 			n += s->track[i].slots - s->track[i].busy_n;
 	return n;
 }
@@ -341,7 +361,7 @@ static struct node_track *track_emptiest(const struct space *s,
  * it that are changed find slots there. */
 static bool track_takes_mirrors(const struct node_track *t)
 {
-	return t->busy_n + t->slots / 8 < t->slots;
+	return !t->leaving && t->busy_n + t->slots / 8 < t->slots;
 }
 
 traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
@@ -418,6 +438,7 @@ static void slot_unbusy(struct space *s, struct node_track *t, uint32_t slot)
 	bit_clear(t->busy, slot);
 	t->busy_n--;
 	s->slots_busy--;
+	s->leaving_free += t->leaving;
 }
 
 /* False: out of memory. */
@@ -488,6 +509,92 @@ bool space_slots_next_track(const struct space *s, traxaddr from,
 	*track = (struct range){ s->track[i].addr,
 				 track_end(&s->track[i]) - s->track[i].addr };
 	return true;
+}
+
+/* ---- Tracks that go back ------------------------------------------------- */
+
+/* Slots that are needed at once come and go: their number fades by this part
+ * from one look to the next. */
+#define RESERVED_FADE 8u
+
+/* Would the others do without this track?  Half of them stays free, beside what
+ * has lately been reserved at a time: a new track is made when three quarters
+ * are in use. */
+static bool track_may_leave(const struct space *s, const struct node_track *t,
+			    uint64_t least)
+{
+	const uint64_t others = s->slots_total - t->slots;
+	const uint64_t used = s->slots_busy + s->reserved_most;
+
+	return s->tracks > 2 && others >= least && used <= others / 2;
+}
+
+bool space_track_leave(struct space *s, uint64_t least, bool used)
+{
+	struct node_track *best = NULL;
+
+	assert(!s->leaves);
+	for (size_t i = 0; i < s->tracks; i++) {
+		struct node_track *t = &s->track[i];
+
+		if ((used || !t->busy_n) && track_may_leave(s, t, least) &&
+		    (!best || t->busy_n < best->busy_n))
+			best = t;
+	}
+	s->reserved_most -= s->reserved_most / RESERVED_FADE;
+	if (s->reserved_most < s->slots_reserved)
+		s->reserved_most = s->slots_reserved;
+	if (best)
+		leaving_set(s, best, true);
+	return best;
+}
+
+bool space_track_leave_unused(struct space *s, traxaddr addr)
+{
+	uint32_t slot;
+	struct node_track *t = slot_find(s, addr, &slot);
+
+	assert(!s->leaves);
+	if (!t || t->busy_n)
+		return false;
+	leaving_set(s, t, true);
+	return true;
+}
+
+static struct node_track *track_leaving(const struct space *s)
+{
+	size_t i = 0;
+
+	while (s->leaves && !s->track[i].leaving)
+		i++;
+	return s->leaves ? &s->track[i] : NULL;
+}
+
+bool space_track_leaves(const struct space *s, struct range *track,
+			unsigned *busy)
+{
+	const struct node_track *t = track_leaving(s);
+
+	if (!t)
+		return false;
+	*track = (struct range){ t->addr, track_end(t) - t->addr };
+	*busy = t->busy_n;
+	return true;
+}
+
+void space_track_stay(struct space *s)
+{
+	struct node_track *t = track_leaving(s);
+
+	if (t)
+		leaving_set(s, t, false);
+}
+
+bool slots_meet(const struct space *s, uint64_t addr, uint64_t n)
+{
+	const size_t upto = tracks_upto(s, addr + n - 1);
+
+	return upto && track_end(&s->track[upto - 1]) > addr;
 }
 
 /* ---- The map in a root --------------------------------------------------- */

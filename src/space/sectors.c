@@ -271,6 +271,8 @@ int space_owner_put(struct space *s, traxaddr addr, uint64_t n,
 
 	if (!range_is_valid(s, addr, n))
 		return contradiction("owner outside the disk", addr, n);
+	if (kind != OWNER_NODES && slots_meet(s, addr, n))
+		return contradiction("belong to a node track", addr, n);
 	rc = for_pieces(s, addr, n, put_check);
 	if (!rc && kind == OWNER_NODES)
 		rc = slots_add_track(s, addr,

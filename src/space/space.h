@@ -146,6 +146,8 @@ void space_count(const struct space *space, struct space_counts *out);
 uint64_t space_slots_free(const struct space *space);
 uint64_t space_slots_total(const struct space *space);
 bool space_slots_reserve(struct space *space, unsigned n);
+/* Are so many free?  A track that is leaving stays when they are needed. */
+bool space_slots_have(struct space *space, uint64_t n);
 void space_slots_release(struct space *space, unsigned n);
 
 /*
@@ -191,6 +193,21 @@ traxaddr space_slot_take_other(struct space *space, traxaddr bad,
 void space_slot_written(struct space *space, traxaddr addr, bool good);
 /* Free slots of such tracks. */
 uint64_t space_slots_failed(const struct space *space);
+
+/*
+ * A node track that is leaving gives no slot any more, so that it becomes free
+ * of nodes and its owner can be deleted; one track at a time.  Leave: the one
+ * with the fewest busy slots, `used`: even if there are any; false: none can be
+ * spared, or the others have fewer than `least` slots.  The slots that are free
+ * and those that have failed are then without its own.
+ */
+bool space_track_leave(struct space *space, uint64_t least, bool used);
+/* The track at addr, if none of its slots is busy. */
+bool space_track_leave_unused(struct space *space, traxaddr addr);
+/* The track that is leaving, and the number of its busy slots. */
+bool space_track_leaves(const struct space *space, struct range *track,
+			unsigned *busy);
+void space_track_stay(struct space *space);
 
 /* Keeps memory for a node track of so many slots, so that space_owner_put of it
  * cannot fail for lack of it.  -ENOMEM. */

@@ -53,6 +53,7 @@ struct node_track {
 	bool failed;		/* the last write to one of its slots has
 				 * failed */
 	bool fresh;		/* it joined after the last cut */
+	bool leaving;		/* no slot is given there any more */
 	size_t saved_at;	/* not fresh: where the payload of the last cut
 				 * has its bits */
 };
@@ -86,6 +87,10 @@ struct space {
 	uint64_t *spare_busy;	/* kept for the bits of a further track */
 	size_t spare_words;
 	uint64_t slots_total, slots_busy, slots_reserved;
+	uint64_t reserved_most;	/* the most that were reserved lately, see
+				 * space_track_leave */
+	bool leaves;		/* one of the tracks is leaving */
+	uint64_t leaving_free;	/* slots on it that are not busy */
 	traxaddr last_slot;	/* slot of the last node that had no
 				 * neighbour */
 	traxaddr last_mirror;	/* the slot that was taken last for a mirror */
@@ -106,6 +111,8 @@ void sectors_release(struct space *space, uint64_t first, uint64_t n);
 int slots_add_track(struct space *space, uint64_t addr, uint32_t slots);
 int slots_del_track(struct space *space, uint64_t addr, uint32_t slots);
 void slots_clear(struct space *space);
+/* Does a node track have one of these sectors? */
+bool slots_meet(const struct space *space, uint64_t addr, uint64_t n);
 void slots_release(struct space *space, const struct pending *pending);
 size_t slots_map_bytes(const struct space *space);
 /* The map of a cut. */

@@ -88,6 +88,7 @@ void ckpt_gather(struct tree *tree)
 	if (!ckpt->gather || !tree->log_started || tree->failed)
 		return;
 	ckpt->gather = false;
+	tree->leaving.asked = true;
 	list_for_each(pos, &tree->buffers->dirty) {
 		struct buffer *f = list_entry(pos, struct buffer, link);
 

@@ -7,7 +7,8 @@
  *
  * Node tracks: when fewer than a quarter of the slots are free, a transaction
  * of the tree's own puts an OWNER_NODES item at a place that the layer above
- * has chosen and taken; the space adds the track when it gets this owner.
+ * has chosen and taken; the space adds the track when it gets this owner.  They
+ * go back in track_leave.c.
  */
 #include <assert.h>
 #include <errno.h>
@@ -306,19 +307,27 @@ static void grow(struct tree_txn *txn, void *arg, int rc)
 
 static const struct tree_txn_ops growth_ops = { grow };
 
-uint64_t growth_run(struct tree *tree, uint64_t now_ns)
+static bool is_scarce(const struct tree *tree)
 {
-	struct growth *g = &tree->growth;
 	/* Slots that transactions have reserved for nodes and mirrors and
 	 * mostly give back unused. */
 	const uint64_t spare = growth_is_cheap(tree) ? 0 :
 						       2 * tree->new_reserved;
-	const bool scarce = space_may_grow(tree->space) &&
-			    space_slots_free(tree->space) + spare <
-			    space_slots_failed(tree->space) +
-			    space_slots_total(tree->space) / 4;
 
-	if (g->txn || (!scarce && !g->wanted) || !growth_can_help(tree))
+	return space_may_grow(tree->space) &&
+	       space_slots_free(tree->space) + spare <
+	       space_slots_failed(tree->space) +
+	       space_slots_total(tree->space) / 4;
+}
+
+uint64_t growth_run(struct tree *tree, uint64_t now_ns)
+{
+	struct growth *g = &tree->growth;
+
+	if (is_scarce(tree))
+		space_track_stay(tree->space);
+	if (g->txn || (!is_scarce(tree) && !g->wanted) ||
+	    !growth_can_help(tree))
 		return UINT64_MAX;
 	if (now_ns < g->retry_ns)
 		return g->retry_ns;
@@ -334,7 +343,7 @@ bool groups_own(const struct tree *tree, const struct tree_txn *txn)
 	list_for_each(pos, &tree->loads)
 		if (list_entry(pos, struct group_load, link)->txn == txn)
 			return true;
-	return tree->growth.txn == txn;
+	return tree->growth.txn == txn || tree->leaving.txn == txn;
 }
 
 void groups_free(struct tree *tree)

@@ -177,6 +177,44 @@ int tree_copy_key(struct tree_txn *txn, traxaddr addr, struct key *from,
 	return -EINPROGRESS;
 }
 
+static bool is_old_on(const struct tree *tree, const struct node_ptr *ptr,
+		      const struct range *track)
+{
+	return ptr->gen != tree->gen &&
+	       (ptr->addr - track->first < track->n ||
+		ptr->addr2 - track->first < track->n);
+}
+
+int lookup_on_track(struct tree_txn *txn, const struct range *track,
+		    struct key *from, struct key *low)
+{
+	const struct buffer *f = txn->tree->root;
+	unsigned i;
+
+	*low = *from;
+	for (;;) {
+		if (is_old_on(txn->tree, &f->ptr, track))
+			return 0;
+		i = f->level ? node_child_find(f->node, *from) : 0;
+		if (f->level < 2)
+			break;
+		if (!tree_resident(tree_child(txn->tree, f, i)))
+			return fetch_note(txn, (struct buffer *)f, i);
+		f = tree_child(txn->tree, f, i);
+	}
+	for (; f->level && i < node_count(f->node); i++) {
+		const struct node_ptr ptr = node_child(f->node, i);
+
+		*low = node_key(f->node, i);
+		if (is_old_on(txn->tree, &ptr, track))
+			return 0;
+	}
+	if (key_cmp(node_high(f->node), KEY_MAX) == 0)
+		return -ENOENT;
+	*from = key_after(node_high(f->node));
+	return -EINPROGRESS;
+}
+
 /* Finds the leaf that covers key, and pins it. */
 static int find_leaf(struct tree_txn *txn, struct key key, struct buffer **leaf)
 {

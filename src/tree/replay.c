@@ -283,11 +283,47 @@ static int replay_data(struct replay *r, uint64_t seq, uint32_t id,
 	return rc;
 }
 
+static bool is_node_track(struct key key, const struct owner_item *owner)
+{
+	return key.type == ITEM_OWNER && owner && owner->kind == OWNER_NODES;
+}
+
+static int replay_put(struct replay *r, const struct log_entry *e)
+{
+	struct tree *tree = r->tree;
+	const void *old = resident_value(tree, e->key);
+
+	if (is_node_track(e->key, old) && !is_node_track(e->key, e->value)) {
+		msg_error("log: sector %" PRIu64 " belongs to a node track",
+			  e->key.off);
+		return -EUCLEAN;
+	}
+	rmap_note_put(tree, &r->txn->rmap, e->key, e->value, old);
+	apply_put(tree, e->key, e->value, e->bytes);
+	return e->key.type == ITEM_OWNER ?
+	       owner_settle_nodes(tree, &r->txn->rmap) : 0;
+}
+
+/* Replay gives nodes other slots than they had when the record was written.
+ * If there are some on a node track that was given back the track stays: what
+ * it had is written by nobody else before the next root, which will say so. */
+static int replay_del(struct replay *r, const struct log_entry *e)
+{
+	struct tree *tree = r->tree;
+	const void *old = resident_value(tree, e->key);
+	const bool nodes = is_node_track(e->key, old);
+
+	if (nodes && !space_track_leave_unused(tree->space, e->key.off))
+		return 0;
+	rmap_note_del(tree, &r->txn->rmap, e->key, old);
+	apply_del(tree, e->key);
+	return nodes ? owner_settle_nodes(tree, &r->txn->rmap) : 0;
+}
+
 static int replay_entry(struct replay *r, uint64_t seq,
 			const struct log_entry *e)
 {
 	struct tree *tree = r->tree;
-	const void *old;
 	int rc;
 
 	if (e->type == LOG_DEL_RANGE)
@@ -299,17 +335,7 @@ static int replay_entry(struct replay *r, uint64_t seq,
 		return contradiction(e, seq);
 	if (rc && rc != -ENOENT)
 		return rc;
-	old = resident_value(tree, e->key);
-	if (e->type == LOG_PUT) {
-		rmap_note_put(tree, &r->txn->rmap, e->key, e->value, old);
-		apply_put(tree, e->key, e->value, e->bytes);
-		if (e->key.type == ITEM_OWNER)
-			return owner_settle_nodes(tree, &r->txn->rmap);
-	} else {
-		rmap_note_del(tree, &r->txn->rmap, e->key, old);
-		apply_del(tree, e->key);
-	}
-	return 0;
+	return e->type == LOG_PUT ? replay_put(r, e) : replay_del(r, e);
 }
 
 static int replay_record(void *arg, uint64_t seq, uint32_t id, bool apply,

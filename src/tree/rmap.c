@@ -179,6 +179,14 @@ int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta)
 {
 	int rc = 0;
 
+	for (unsigned i = 0; i < delta->del.n && !rc; i++) {
+		struct rmap_range *r = &delta->del.range[i];
+
+		if (!r->n || r->kind != OWNER_NODES)
+			continue;
+		rc = space_owner_del(tree->space, r->first, r->n, r->kind);
+		r->n = 0;
+	}
 	for (unsigned i = 0; i < delta->put.n && !rc; i++) {
 		struct rmap_range *r = &delta->put.range[i];
 

@@ -99,7 +99,8 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 	if (tree->growth.wanted && !tree->growth.txn && growth_can_help(tree))
 		next_ns = least(next_ns, tree->growth.retry_ns);
 	next_ns = least(next_ns, run_commit(tree, now_ns));
-	return least(next_ns, ckpt_run(tree, now_ns));
+	next_ns = least(next_ns, ckpt_run(tree, now_ns));
+	return least(next_ns, leave_run(tree, now_ns));
 }
 
 bool tree_due(const struct tree *tree)
@@ -116,7 +117,7 @@ bool tree_idle(const struct tree *tree)
 	       list_empty(&tree->starved) && list_empty(&tree->open) &&
 	       list_empty(&tree->loads) && list_empty(&tree->early) &&
 	       !tree->committing &&
-	       !tree->growth.txn;
+	       !tree->growth.txn && !tree->leaving.txn;
 }
 
 int tree_poll(struct tree *tree, uint64_t next_ns)

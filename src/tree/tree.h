@@ -272,7 +272,8 @@ const struct root *tree_durable_root(const struct tree *tree);
  * so far; what was freed before is free then. */
 void tree_checkpoint(struct tree *tree, struct waiter *waiter);
 /* The next checkpoint also writes leaves that lie apart and are in memory one
- * behind the other.  For idle time. */
+ * behind the other, and after it nodes may leave a track that can then be given
+ * back.  For idle time. */
 void tree_gather(struct tree *tree);
 
 /*

@@ -15,7 +15,8 @@
  *   tree_recovery.c  superblock, root, start and close
  *   replay.c      the log's records are applied
  *   logged_data.c  logged data found by recovery
- *   groups.c      loading free sets, node tracks
+ *   groups.c      loading free sets, new node tracks
+ *   track_leave.c  node tracks that go back to the free space
  *   tree_format.c the first tree        tree_verify.c  tree_check
  */
 #ifndef TRAX_TREE_TREE_INTERNAL_H
@@ -185,6 +186,21 @@ struct growth {
 				 * root were cut now */
 };
 
+/* ---- Node tracks that go back (track_leave.c) ---- */
+
+struct leaving {
+	struct tree_txn *txn;
+	uint64_t seen;		/* number of checkpoints when it was looked for
+				 * a track last */
+	bool look;		/* since then it was not yet found that there is
+				 * nothing to do */
+	bool asked;		/* after the next one nodes may be moved, too */
+	unsigned moves;		/* so many may be taken off a track */
+	struct range track;	/* the track that is leaving */
+	unsigned busy;		/* its busy slots */
+	struct key from;	/* nodes up to this key are not on it */
+};
+
 struct logged_data;		/* see logged_data.c */
 struct node_runs;		/* see node_run.c */
 
@@ -227,6 +243,7 @@ struct tree {
 
 	struct checkpoint ckpt;
 	struct growth growth;
+	struct leaving leaving;
 	struct list loads;	/* loads of groups that are under way */
 	struct list early;	/* waiters for a commit, until the log is
 				 * started */
@@ -312,6 +329,13 @@ void node_runs_free(struct node_runs *runs);
 /* Reads a node, and siblings with it.  false: there are none near it. */
 bool node_run_start(struct buffer *buffer);
 
+/* ---- lookup.c ---- */
+
+/* A key of a node that has a copy in this range of addresses and is not of the
+ * running generation, looked for from *from on, like tree_copy_key. */
+int lookup_on_track(struct tree_txn *txn, const struct range *track,
+		    struct key *from, struct key *low);
+
 /* ---- apply.c: cannot fail ---- */
 
 void apply_put(struct tree *tree, struct key key, const void *value,
@@ -347,8 +371,8 @@ void rmap_note_del(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *old);
 /* Tells the space of all changes and empties delta. */
 int rmap_cancel(struct tree *tree, struct rmap_delta *delta);
-/* Tells the space of new node tracks only, because replay needs their slots for
- * what follows in the same record. */
+/* Tells the space of node tracks only, because replay needs their slots, or no
+ * longer gives them, for what follows in the same record. */
 int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta);
 void rmap_free(struct rmap_delta *delta);
 /* Gets memory for all that a transaction may change; false: out of memory. */
@@ -405,14 +429,20 @@ bool ckpt_would_help(const struct tree *tree);
 
 uint64_t growth_run(struct tree *tree, uint64_t now_ns);
 bool growth_can_help(const struct tree *tree);
-/* Node tracks are not given back: for what many transactions at once might
- * need at worst, and hardly ever do, they may take this much; above it they
- * wait for one another. */
+/* For what many transactions at once might need at worst, and hardly ever do,
+ * node tracks may take this much; above it they wait for one another. */
 bool growth_is_cheap(const struct tree *tree);
 /* Forgets loads that are under way; their waiters are not told. */
 void groups_free(struct tree *tree);
-/* Did the tree itself begin this transaction, to load a group? */
+/* Did the tree itself begin this transaction, to load a group or for a node
+ * track? */
 bool groups_own(const struct tree *tree, const struct tree_txn *txn);
+
+/* ---- track_leave.c ---- */
+
+/* Gives node tracks back that are not needed; returns when it wants to be
+ * called again. */
+uint64_t leave_run(struct tree *tree, uint64_t now_ns);
 
 /* ---- tree_recovery.c ---- */
 

@@ -169,7 +169,7 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 		return WAIT_ROOM;
 	if (!dirty_fits(tree, txn))
 		return WAIT_ROOM;
-	if (space_slots_free(tree->space) < slots + kept ||
+	if (!space_slots_have(tree->space, slots + kept) ||
 	    !space_slots_reserve(tree->space, slots))
 		return no_slots(tree, txn);
 	if (txn->bounds.log_bytes &&

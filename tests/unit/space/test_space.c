@@ -816,6 +816,49 @@ START_TEST(a_run_of_slots_lies_apart_from_mirrors)
 }
 END_TEST
 
+/* A track that is to go back gives no slot, until they are needed. */
+START_TEST(a_track_that_leaves_gives_no_slot)
+{
+	struct space *s = space_example(32768);
+	struct range track;
+	unsigned busy;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(space_take(s, 1024 + i * 2048, 1024), 0);
+		ck_assert_int_eq(space_owner_put(s, 1024 + i * 2048, 1024,
+						 OWNER_NODES), 0);
+	}
+	ck_assert(space_slots_reserve(s, 19));
+	space_slot_take(s, 1024, false);
+	ck_assert(!space_track_leave(s, 97, false));
+	ck_assert(space_track_leave(s, 96, false));
+	ck_assert(space_track_leaves(s, &track, &busy));
+	ck_assert_uint_eq(busy, 0);
+	ck_assert_uint_ne(track.first, 1024);
+	ck_assert_uint_eq(space_slots_free(s), 3 * 32 - 19);
+	for (unsigned i = 0; i < 9; i++) {
+		const traxaddr near = track.first + 64;
+		traxaddr a = space_slot_take_next(s);
+
+		ck_assert(a < track.first || a >= track.first + track.n);
+		a = i % 2 ? space_slot_take(s, near, false) :
+			    space_slot_take_mirror(s, near);
+		ck_assert(a < track.first || a >= track.first + track.n);
+	}
+	ck_assert(space_slots_have(s, 77));
+	ck_assert(space_track_leaves(s, &track, &busy));
+	ck_assert(space_slots_reserve(s, 78));
+	ck_assert(!space_track_leaves(s, &track, &busy));
+	ck_assert_uint_eq(space_slots_free(s), 4 * 32 - 97);
+	space_slots_release(s, 78);
+	ck_assert(!space_track_leave(s, 0, false));
+	ck_assert_int_eq(space_owner_del(s, track.first, track.n, OWNER_NODES),
+			 0);
+	ck_assert_uint_eq(space_slots_free(s), 3 * 32 - 19);
+	space_free(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -826,6 +869,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pending_counts_as_room);
 	tcase_add_test(tc, groups_are_given_back);
 	tcase_add_test(tc, owner_across_the_cursor);
+	tcase_add_test(tc, a_track_that_leaves_gives_no_slot);
 	tcase_add_test(tc, load_refuses_contradictions);
 	tcase_add_test(tc, root_refuses_contradictions);
 	tcase_add_test(tc, slot_freed_twice_is_told);

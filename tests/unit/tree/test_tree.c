@@ -224,6 +224,101 @@ START_TEST(leaves_are_brought_together)
 }
 END_TEST
 
+static uint64_t sectors_free(void)
+{
+	struct space_counts counts;
+
+	space_count(tree_space(w.tree), &counts);
+	return counts.free;
+}
+
+static uint64_t sectors_of_nodes(void)
+{
+	return space_slots_total(tree_space(w.tree)) * TRAX_NODE_SECTORS;
+}
+
+/* As many slots as a tree should have: those that mkfs gives, or twice as many
+ * as are in use and some. */
+static uint64_t slots_wanted(uint64_t at_first)
+{
+	const struct space *space = tree_space(w.tree);
+	const uint64_t used = space_slots_total(space) -
+			      space_slots_free(space);
+	const uint64_t some = 3 * WORLD_TRACK / TRAX_NODE_SECTORS;
+
+	return used < at_first / 4 ? at_first : 2 * used + some;
+}
+
+/* Checkpoints, beside a few changes, until the tree has only as many as it
+ * should. */
+static void give_tracks_back(uint64_t at_first)
+{
+	struct space *space = tree_space(w.tree);
+
+	for (unsigned i = 0; i < 200 && space_slots_total(space) >
+					slots_wanted(at_first); i++)
+		gather(1);
+	ck_assert_uint_le(space_slots_total(space), slots_wanted(at_first));
+	ck_assert_int_eq(world_checkpoint(&w), 0);
+}
+
+/* A tree that was large has few nodes on many tracks: these go back to the free
+ * space.  Then the power goes in the middle of that. */
+START_TEST(node_tracks_go_back)
+{
+	static const enum sim_cut cuts[] = { SIM_CUT_DROP, SIM_CUT_RANDOM,
+					     SIM_CUT_KEEP };
+	const enum sim_cut cut = cuts[_i % 3];
+	uint64_t at_first, slots, most;
+
+	world_init(&w, (uint64_t)_i + 170, 4000, 3700, true);
+	w.pool_bytes = GATHER_POOL_BYTES;
+	w.ranges = 0;
+	ck_assert_int_eq(world_mount(&w), 0);
+	at_first = sectors_free() + sectors_of_nodes();
+	slots = space_slots_total(tree_space(w.tree));
+	for (unsigned life = 0; life < 2; life++) {
+		many_ops();
+		most = space_slots_total(tree_space(w.tree));
+		ck_assert_uint_gt(most, 4 * slots);
+		for (unsigned i = 0; i < 400; i++)
+			world_begin_range_delete(&w);
+		ck_assert(world_settle(&w));
+		if (life)
+			break;
+		give_tracks_back(slots);
+		world_check(&w);
+		world_compare(&w);
+	}
+	w.may_fail = true;
+	sim_power_cut_at(w.sim, 1 + (uint64_t)_i * 11, cut, (uint64_t)_i);
+	for (unsigned i = 0; !sim_is_off(w.sim) && i < 200; i++) {
+		tree_gather(w.tree);
+		world_checkpoint(&w);
+		some_ops(&w, 1);
+		world_settle(&w);
+	}
+	ck_assert(sim_is_off(w.sim));
+	while (world_turn(&w))
+		;
+	world_crash(&w);
+	sim_power_cut_at(w.sim, 0, cut, 0);
+	sim_restart(w.sim);
+	w.may_fail = false;
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare_crashed(&w);
+	world_check(&w);
+	give_tracks_back(slots);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare(&w);
+	world_check(&w);
+	ck_assert_uint_eq(sectors_free() + sectors_of_nodes(), at_first);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
 static int do_nothing(struct tree_txn *txn, void *arg)
 {
 	(void)txn;
@@ -431,6 +526,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
 	tcase_add_loop_test(tc, test_spills, 0, SPILL_SEEDS);
 	tcase_add_loop_test(tc, leaves_are_brought_together, 0, 12);
+	tcase_add_loop_test(tc, node_tracks_go_back, 0, 36);
 	tcase_add_test(tc, test_nothing_logged);
 	tcase_add_loop_test(tc, a_crashed_tree_agrees_with_its_last_commit,
 			    0, 4);
