@@ -1,10 +1,10 @@
 /*
- * env.h - the one seam through which time and chance enter.
+ * env.h - the one interface through which time and random numbers enter.
  *
- * Everything from src/fs down asks an environment for the time and for random
- * numbers and reaches for nothing else, so that the same seed gives the same
- * run.  Real: env_real().  Virtual: the simulated drive's (src/sim/sim.h).
- * An environment is owned by whoever made it and outlives all its users.
+ * All code from src/fs down asks an environment for the time and for random
+ * numbers, and uses no other source, so that the same seed gives the same run.
+ * Real: env_real().  Virtual: the simulated drive's (src/sim/sim.h).  An
+ * environment is owned by the code that made it and outlives all its users.
  */
 #ifndef TRAX_BASE_ENV_H
 #define TRAX_BASE_ENV_H

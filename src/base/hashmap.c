@@ -17,6 +17,9 @@
 
 #include "base/hashmap.h"
 
+/* Entries of the first table and of the largest one, and entries moved to a new
+ * table by each insertion: more than two, so that the old table is empty before
+ * the new one is full. */
 #define FIRST_CAPACITY 16u
 #define MAX_CAPACITY (1u << 30)
 #define MOVE_STEP 8u
@@ -36,9 +39,10 @@ struct hash_table {
 
 struct hashmap {
 	struct hash_table now;
-	struct hash_table old;	/* what is left of it moves to `now` */
-	uint32_t old_next;	/* its first entry that has not moved */
-	uint32_t move_to;	/* where that goes in `now` */
+	struct hash_table old;	/* the old table, whose entries move to `now` */
+	uint32_t old_next;	/* index of the first entry of `old` that has
+				 * not moved */
+	uint32_t move_to;	/* index that this entry gets in `now` */
 	uint32_t live;
 };
 
@@ -107,7 +111,7 @@ static void table_free(struct hash_table *table)
 	*table = (struct hash_table){ 0 };
 }
 
-/* Moves some of what the old table has. */
+/* Moves some entries of the old table. */
 static void hashmap_move(struct hashmap *map)
 {
 	struct hashmap_entry *entry;
@@ -208,8 +212,8 @@ void *hashmap_del(struct hashmap *map, uint64_t key)
 	return value;
 }
 
-/* Positions: what has moved, what is still in the old table, and what was
- * inserted since. */
+/* The entry at a position: first come those that have moved, then those still
+ * in the old table, then those inserted since. */
 static const struct hashmap_entry *entry_at(const struct hashmap *map,
 					    size_t pos)
 {

@@ -1,5 +1,5 @@
 /*
- * msg.h - what the code has to tell people: one line, with place and reason.
+ * msg.h - messages for people: one line, with place and reason.
  *
  * An error is reported once, where it arises, and returned as a negative errno
  * from there on.  Lines go to standard error unless a sink is set (syslog for
@@ -17,16 +17,17 @@ typedef void (*msg_sink)(enum msg_level level, const char *line, void *arg);
 /* NULL restores standard error. */
 void msg_set_sink(msg_sink sink, void *arg);
 
-/* Says nothing until it is called with false: what is tried may fail. */
+/* Drops all messages until it is called with false, while something is tried
+ * that may fail. */
 void msg_mute(bool mute);
 
 /* Lines above this level are dropped; MSG_INFO at start. */
 void msg_set_level(enum msg_level level);
 
 /*
- * From now on at most `burst` lines of a kind (of one format) in `seconds`; 0:
- * any number, as at the start.  The first line after some that were left out
- * says how many.
+ * Limits messages from now on to `burst` lines of a kind (of one format) in
+ * `seconds`; 0: no limit, as at the start.  The first line after some that were
+ * left out says how many.
  */
 void msg_set_limit(unsigned burst, unsigned seconds);
 

@@ -56,7 +56,8 @@ static size_t count_of(const struct rangeset_node *node)
 	return node ? node->count : 0;
 }
 
-/* Computes what a node says of its subtree from what its children say. */
+/* Computes the members of a node that describe its subtree from those of its
+ * children. */
 static void node_renew(struct rangeset_node *node)
 {
 	const uint64_t left = longest_of(node->left);
@@ -69,7 +70,7 @@ static void node_renew(struct rangeset_node *node)
 				 count_of(node->right));
 }
 
-/* Parts a subtree into what begins before `at` and what does not. */
+/* Parts a subtree into the ranges that begin before `at` and the others. */
 static void node_split(struct rangeset_node *node, uint64_t at,
 		       struct rangeset_node **before,
 		       struct rangeset_node **after)
@@ -106,7 +107,7 @@ static struct rangeset_node *node_join(struct rangeset_node *a,
 
 static struct slabs nodes = SLABS_INIT(nodes, sizeof(struct rangeset_node));
 
-/* Nodes for when there is no memory, linked by `left`. */
+/* Nodes kept for when there is no memory, linked by `left`. */
 static struct rangeset_node *spare;
 static size_t spares;
 
@@ -158,7 +159,7 @@ static struct rangeset_node *node_insert(struct rangeset_node *at,
 	return at;
 }
 
-/* Takes a node out of the subtree that holds it. */
+/* Removes a node from the subtree that holds it. */
 static struct rangeset_node *node_take_out(struct rangeset_node *at,
 					   const struct rangeset_node *node)
 {

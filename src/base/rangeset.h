@@ -25,17 +25,17 @@ struct range {
 };
 
 /*
- * Keeps memory for `n` more ranges, of all sets together, so that so many calls
- * that add or remove one cannot fail; false: there is none.  They are used only
- * when there is no other memory.
+ * Keeps memory for `n` more ranges, of all sets together, so that this many
+ * calls that add or remove one cannot fail; false: there is none.  It is used
+ * only when there is no other memory.
  */
 bool rangeset_reserve(size_t n);
 void rangeset_init(struct rangeset *set);
 void rangeset_fini(struct rangeset *set);
 
 /*
- * Adds [first, first + n), which may overlap what is there.
- * -ENOMEM changes nothing; -EINVAL when the range is empty or wraps.
+ * Adds [first, first + n), which may overlap ranges of the set. -ENOMEM changes
+ * nothing; -EINVAL: the range is empty or wraps.
  */
 int rangeset_add(struct rangeset *set, uint64_t first, uint64_t n);
 
@@ -53,11 +53,11 @@ bool rangeset_meets(const struct rangeset *set, uint64_t first, uint64_t n);
 bool rangeset_next(const struct rangeset *set, uint64_t from,
 		   struct range *out);
 
-/* The same, of those that have n elements or more. */
+/* The same among the ranges of n elements or more. */
 bool rangeset_next_long(const struct rangeset *set, uint64_t from, uint64_t n,
 			struct range *out);
 
-/* The most elements of [first, first + n) in a row. */
+/* Length of the longest run of elements in [first, first + n). */
 uint64_t rangeset_longest(const struct rangeset *set, uint64_t first,
 			  uint64_t n);
 

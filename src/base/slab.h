@@ -2,9 +2,9 @@
  * slab.h - memory for many objects of one size, in slabs of 64 KiB.
  *
  * Getting and putting take a constant time however many objects there are:
- * malloc(3) joins the pieces of what was freed when a larger one is asked for,
- * which took 28 ms after 100,000 of them.  A slab whose objects are all free is
- * given back, unless it is the only one that has any.  Not thread safe.
+ * malloc(3) joins freed pieces when a larger one is asked for, which took 28 ms
+ * after 100,000 of them.  A slab whose objects are all free is freed, unless it
+ * is the only one with free objects.  Not thread safe.
  */
 #ifndef TRAX_BASE_SLAB_H
 #define TRAX_BASE_SLAB_H
@@ -14,7 +14,8 @@
 #include "base/list.h"
 
 struct slabs {
-	size_t bytes;		/* of an object: at least those of a pointer */
+	size_t bytes;		/* bytes of an object, at least those of a
+				 * pointer */
 	struct list partial;	/* slabs that have a free object */
 };
 

@@ -14,11 +14,12 @@ struct sort_item {
 	uint32_t value;		/* what the key belongs to */
 };
 
-/* What one item costs in a step, in nanoseconds, on a slow machine. */
+/* Charged for one item in a step, in nanoseconds, as on a slow machine. */
 #define SORT_ITEM_NS 12u
 
 struct sort {
-	struct sort_item *item;	/* n of them; sorted when sort_step says so */
+	struct sort_item *item;	/* n items; sorted when sort_step returns
+				 * true */
 	struct sort_item *other; /* room for as many; the two are exchanged */
 	size_t n;
 	size_t width;		/* items come in sorted runs of this many */

@@ -1,14 +1,14 @@
 /*
- * text.h - names from an image, made fit for a terminal or a log.
+ * text.h - makes names from an image fit for a terminal or a log.
  */
 #ifndef TRAX_BASE_TEXT_H
 #define TRAX_BASE_TEXT_H
 
 /*
- * A copy in which control characters (U+0000 to U+001F, U+007F to U+009F), line
- * and paragraph separators, backslashes, and bytes that are not UTF-8 are
- * written \ooo, byte by byte in octal.  It is UTF-8 and has one line.  The
- * caller frees it; NULL: out of memory.
+ * Returns a copy in which control characters (U+0000 to U+001F, U+007F to
+ * U+009F), line and paragraph separators, backslashes, and bytes that are not
+ * UTF-8 are written \ooo, byte by byte in octal.  It is UTF-8 and has one line.
+ * The caller frees it; NULL: out of memory.
  */
 char *text_escape(const char *name);
 

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 
+/* Measured turns longer than 2 ms are counted as long. */
 #define LONG_NS (2 * (uint64_t)NS_PER_MS)
 
 static const char *const part_names[TURN_PARTS] = {

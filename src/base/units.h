@@ -1,8 +1,8 @@
 /*
  * units.h - units of time.  All times are in nanoseconds.
  *
- * Signed, so that the values do for wall clocks, which may be before 1970, as
- * well as for durations, which are unsigned.
+ * The constants are signed, so that they suit wall clocks, which may be before
+ * 1970, as well as durations, which are unsigned.
  */
 #ifndef TRAX_BASE_UNITS_H
 #define TRAX_BASE_UNITS_H

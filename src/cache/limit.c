@@ -1,10 +1,11 @@
 /*
  * limit.c - finds the memory controller's mount in mountinfo and the group's
- * path in /proc/self/cgroup, then reads the limit of the group and of each one
+ * path in /proc/self/cgroup, then reads the limits of the group and of each one
  * above it: memory.max in version 2, memory.limit_in_bytes in version 1.
  *
- * In a container the group's path may begin with what is mounted (the mount's
- * root field); that part is cut off.  What can't be read sets no limit.
+ * In a container the group's path may begin with the mounted part of the
+ * hierarchy (the mount's root field); that part is cut off.  A limit that
+ * cannot be read counts as none.
  */
 #include "cache/limit.h"
 

@@ -14,11 +14,13 @@
 
 #include "cache/limit.h"
 
+/* Alignment of buffers in bytes, for direct I/O to any disk. */
 #define ALIGNMENT 4096u
+/* The least budget, and the most that is taken by default. */
 #define MIN_BUDGET_BYTES ((size_t)32 << 20)
-/* Nodes of some ten thousand files in a hundred directories, changed by turns:
- * with fewer each of them is written again and again.  Up to half of the
- * memory. */
+/* Least bytes for nodes, up to half of the memory: the nodes of some ten
+ * thousand files in a hundred directories, changed by turns.  With fewer each
+ * of them is written again and again. */
 #define LEAST_NODES_BYTES ((size_t)24 << 20)
 /* Part of the memory beside nodes and dirty blocks that replicas may take: two
  * tracks of them can be read at once with 64 MiB. */
@@ -36,7 +38,7 @@ struct pool {
 				 * once */
 };
 
-#define POISON 0xd5
+#define POISON 0xd5	/* The pattern of free buffers (pool_set_poison). */
 
 static bool poison_new_pools;
 

@@ -15,7 +15,7 @@
 
 #include "disk/disk.h"
 
-/* Loop devices that stand on loop devices are followed that far. */
+/* Depth to which loop devices on loop devices are followed. */
 #define MAX_DEPTH 8u
 
 /* Reads a line of a device's attribute in sysfs; false: it has none. */
@@ -36,7 +36,8 @@ static bool attribute(dev_t dev, const char *name, char *line, int bytes)
 	return got;
 }
 
-/* An attribute of a loop device, or of that which has this partition. */
+/* Reads an attribute of a loop device, or of the one that has this
+ * partition. */
 static bool loop_attribute(dev_t dev, const char *name, char *line, int bytes)
 {
 	char path[64];
@@ -72,8 +73,9 @@ static uint64_t size_bytes(dev_t dev)
 		       number_in(line) * SECTOR_BYTES : 0;
 }
 
-/* The path in sysfs may be of another mount namespace, or of another file by
- * now: the loop device says which inode it has. */
+/* Finds which file the loop device has: the path in sysfs may be of another
+ * mount namespace, or of another file by now; the loop device itself tells the
+ * inode. */
 static int which_file(int fd, struct backing *b)
 {
 	struct loop_info64 info;
@@ -104,7 +106,7 @@ int backing_find(int fd, dev_t device, struct backing *b)
 	return which_file(fd, b);
 }
 
-/* Where the file of a loop device is a device itself: another step. */
+/* Is the file of a loop device a device itself?  Then there is another step. */
 static bool is_device(const struct backing *b, dev_t *device)
 {
 	struct stat st;

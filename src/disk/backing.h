@@ -1,6 +1,6 @@
 /*
- * backing.h - which bytes a path gives access to, whatever it is called: an
- * image file, a loop device of it, a partition of that loop device.
+ * backing.h - finds which bytes a path gives access to, whatever it is called:
+ * an image file, a loop device of it, a partition of that loop device.
  */
 #ifndef TRAX_DISK_BACKING_H
 #define TRAX_DISK_BACKING_H
@@ -15,15 +15,16 @@
 /* The file that a loop device, or a partition of one, stands on. */
 struct backing {
 	char path[BACKING_PATH_BYTES];	/* may be of another mount namespace */
-	dev_t dev;		/* of the file system that has the file */
+	dev_t dev;		/* device number of the file system that has the
+				 * file */
 	uint64_t inode;
-	uint64_t first, bytes;	/* the part of it that the device shows */
+	uint64_t first, bytes;	/* the part of the file that the device shows */
 };
 
 /*
- * Finds it for a block device; fd is open on the device, or -1 where it can't
- * be opened: then the file is looked up by its path.  -ENOENT: this is no loop
- * device; or why the file is not known.
+ * Finds the file behind a block device; fd is open on the device, or -1 if it
+ * cannot be opened: then the file is looked up by its path. -ENOENT: this is no
+ * loop device; other errors: why the file is not known.
  */
 int backing_find(int fd, dev_t device, struct backing *backing);
 
@@ -32,7 +33,7 @@ int backing_find(int fd, dev_t device, struct backing *backing);
 struct file_bytes {
 	bool device;
 	dev_t dev;		/* the device's own number, or as in backing */
-	uint64_t inode;		/* of a file */
+	uint64_t inode;		/* inode of the file */
 	uint64_t first, bytes;
 };
 

@@ -2,9 +2,9 @@
  * device_file.c - opens a block device or an image file and finds out what it
  * guarantees: ioctls and sysfs for a device, a trial read for a file.
  *
- * O_DIRECT is used wherever it works, so that a completion says something about
- * the disk.  The unit of transfer of an image file is the smallest of 512 and
- * 4096 bytes that a direct read takes.
+ * O_DIRECT is used wherever it works, so that a completion tells something
+ * about the disk.  The unit of transfer of an image file is the smaller one of
+ * 512 and 4096 bytes that a direct read takes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,8 @@
 #include "base/msg.h"
 #include "disk/device_file.h"
 
+/* Physical block assumed of an image file, and the largest logical block that
+ * is accepted. */
 #define IMAGE_PHYSICAL_BYTES 4096u
 #define MAX_LOGICAL_BYTES 4096u
 /* Sectors of a request to an image file: 1 MiB, the largest request that the
@@ -295,7 +297,8 @@ int device_file_set_read_only(struct disk *disk, bool read_only)
 	return rc;
 }
 
-/* By lseek: a daemon that is confined may not ask a device otherwise. */
+/* Asks by lseek(2), as a confined daemon may make no other request to a
+ * device. */
 int device_file_renew_size(struct disk *disk)
 {
 	struct device_file *file = container_of(disk, struct device_file, disk);

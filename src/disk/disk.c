@@ -8,6 +8,7 @@
 #include "disk/disk.h"
 #include "disk/device_file.h"
 
+/* Requests that the kernel has at once: as many as most drives can have. */
 #define DEFAULT_DEPTH 32u
 
 int disk_open(const char *path, const struct disk_open_options *options,

@@ -1,18 +1,18 @@
 /*
- * disk.h - an asynchronous disk that says what it guarantees.
+ * disk.h - an asynchronous disk that declares what it guarantees.
  *
  * Units: sector = 512 bytes, whatever the drive's own block is; transfers are
- * multiples of logical_bytes, aligned to it, from buffers aligned to it.
- * Back ends: io_uring with O_DIRECT on a block device or an image file
- * (disk_open; plain system calls where the kernel refuses io_uring, the page
- * cache where a file system refuses O_DIRECT), the simulated drive
- * (sim/sim.h), and wrappers in tests.
+ * multiples of logical_bytes, aligned to it, from buffers aligned to it.  Back
+ * ends: io_uring with O_DIRECT on a block device or an image file (disk_open;
+ * plain system calls where the kernel refuses io_uring, the page cache where a
+ * file system refuses O_DIRECT), the simulated drive (sim/sim.h), and wrappers
+ * in tests.
  *
  * A request belongs to the caller, who keeps it and its buffers untouched from
  * disk_submit until done() is called: exactly once, from disk_poll, never from
  * within disk_submit.  Requests may complete in any order; a flush covers the
- * writes that had completed when it was submitted.  Two requests outstanding
- * on the same sectors, one of them a write, are the caller's bug.
+ * writes that had completed when it was submitted.  Two requests outstanding on
+ * the same sectors, one of them a write, are the caller's bug.
  */
 #ifndef TRAX_DISK_DISK_H
 #define TRAX_DISK_DISK_H
@@ -26,12 +26,13 @@
 /* Alignment of buffers that suits every disk, in bytes. */
 #define DISK_BUFFER_ALIGN 4096u
 
-/* DISK_DISCARD, of disk_discard only: nobody needs what is there. */
+/* DISK_DISCARD is used by disk_discard only: nobody needs the content of the
+ * sectors. */
 enum disk_op { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_DISCARD };
 
 struct disk_request {
 	enum disk_op op;
-	bool fua;		/* of a write: it is on the medium when done */
+	bool fua;		/* the write is on the medium when it is done */
 	uint64_t sector;
 	uint32_t sectors;	/* 0 for a flush */
 	struct iovec *iov;	/* sum of lengths = sectors * SECTOR_BYTES */
@@ -46,6 +47,7 @@ struct disk_request {
 	struct disk_request *next;	/* belongs to the back end */
 };
 
+/* Most entries of an iov: the limit of the kernel (UIO_MAXIOV). */
 #define DISK_MAX_IOV 1024u
 
 struct disk_limits {
@@ -56,10 +58,10 @@ struct disk_limits {
 	uint32_t max_sectors;	 /* largest request */
 	bool volatile_cache;	 /* a completed write is durable only after a
 				  * flush */
-	bool rotational;	 /* what the device declares; nothing relies on
-				  * it */
-	bool shingled;		 /* its tracks overlap, and it hides that
-				  * itself */
+	/* the device says that it rotates; nothing relies on it */
+	bool rotational;
+	/* its tracks overlap, and the drive hides that */
+	bool shingled;
 	bool read_only;
 };
 
@@ -90,11 +92,12 @@ static inline void disk_submit(struct disk *disk, struct disk_request *req)
 }
 
 /*
- * Calls done() of what has completed.  Waits up to timeout_ns for the first
- * (0: not at all, -1: for ever, but not when nothing is outstanding; a signal
- * ends it).  A timeout > 0 is waited out also when nothing is outstanding, so
- * that whoever has timers can wait here.  Returns the number completed, or a
- * negative errno when the disk is gone and nothing will complete any more.
+ * Calls done() of the requests that have completed.  Waits up to timeout_ns for
+ * the first (0: not at all, -1: for ever, but not when nothing is outstanding;
+ * a signal ends the wait).  A timeout > 0 is waited out also when nothing is
+ * outstanding, so that code with timers can wait here.  Returns the number
+ * completed, or a negative errno if the disk is gone and nothing will complete
+ * any more.
  */
 static inline int disk_poll_ns(struct disk *disk, int64_t timeout_ns)
 {
@@ -126,8 +129,8 @@ struct disk_open_options {
 	bool writable_later;	/* with read_only: disk_set_read_only may be
 				   called, where writing is allowed at all */
 	bool exclusive;		/* implies `locked`, and O_EXCL on a device */
-	bool locked;		/* a lock on an image, or on what a loop device
-				   stands on (filelock.h) */
+	bool locked;		/* takes a lock on an image, or on the file of a
+				 * loop device (filelock.h) */
 	unsigned depth;		/* requests that the kernel has at once; 0:
 				 * 32 */
 };
@@ -145,22 +148,22 @@ int disk_open(const char *path, const struct disk_open_options *options,
 	      struct disk **disk);
 
 /*
- * Gives up the content of sectors: any number of them, no buffers.  Completes
- * as other requests do, with -EOPNOTSUPP where the device or file has no way;
- * what is read there afterwards is not said.
+ * Gives up the content of any number of sectors, without buffers.  Completes as
+ * other requests do, with -EOPNOTSUPP where the device or file cannot discard;
+ * reads of these sectors afterwards return anything.
  */
 void disk_discard(struct disk *disk, struct disk_request *req);
 
 /*
- * Lets writes in, or refuses them from now on, with the lock that goes with it;
- * nothing may be outstanding.  -EROFS: it can't be written; -EBUSY: others have
+ * Allows writes, or refuses them from now on, and changes the lock accordingly;
+ * nothing may be outstanding. -EROFS: it cannot be written; -EBUSY: others have
  * the lock; -EOPNOTSUPP: not with this back end.
  */
 int disk_set_read_only(struct disk *disk, bool read_only);
 
 /*
- * Finds out how large it is now, which limits.sectors says afterwards; nothing
- * may be outstanding.  -EOPNOTSUPP: not with this back end; -errno.
+ * Sets limits.sectors to the present size; nothing may be outstanding.
+ * -EOPNOTSUPP: not with this back end; -errno.
  */
 int disk_renew_size(struct disk *disk);
 

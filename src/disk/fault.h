@@ -1,15 +1,15 @@
 /*
- * fault.h - what a writer or a reader does when the disk, or memory, fails it.
+ * fault.h - what is done when the disk, or memory, fails a write or a read.
  *
- * One table for all of them, so that the same error gets the same answer
- * wherever it is met: a failed request is repeated where it was (retry), then
- * at another place (relocate), each time after a pause that doubles; when both
- * are used up, the last step is taken.  The table is in doc/design/faults.md,
- * and tests/unit/disk/test_fault walks every row.
+ * There is one table for all of them, so that the same error gets the same
+ * answer wherever it is met: a failed request is repeated where it was (retry),
+ * then at another place (relocate), each time after a pause that doubles; when
+ * both are used up, the last step is taken.  The table is in
+ * doc/design/faults.md, and tests/unit/disk/test_fault checks every row.
  *
- * The queue does the retries of a request that says whose it is
+ * The queue does the retries of a request that names its origin
  * (sched/queue/queue.h); the owner does the rest, and counts its failures in a
- * row: the count goes back to 0 when something of it has succeeded.
+ * row: the count goes back to 0 when one of its requests has succeeded.
  */
 #ifndef TRAX_DISK_FAULT_H
 #define TRAX_DISK_FAULT_H
@@ -65,7 +65,8 @@ enum fault_step {
 #define FAULT_FOREVER 255u	/* For `retries` or `places`: without an end. */
 
 struct fault_row {
-	bool used;		/* this error comes to that reader or writer */
+	bool used;		/* requests of this origin can have this
+				 * error */
 	uint8_t retries;	/* repetitions at the same place;
 				 * FAULT_FOREVER */
 	uint8_t places;		/* other places to try after that */
@@ -75,9 +76,9 @@ struct fault_row {
 	enum fault_step last;	/* the step when all of them have failed */
 };
 
-#define FAULT_PAUSE_MOST_MS 4000u
+#define FAULT_PAUSE_MOST_MS 4000u	/* Longest pause before a repetition. */
 
-/* NULL: that error does not come to that writer or reader. */
+/* Finds a row; NULL: requests of this origin cannot have this error. */
 const struct fault_row *fault_row(enum fault_origin origin,
 				  enum fault_class class);
 

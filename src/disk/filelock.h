@@ -11,7 +11,7 @@
 
 /* A lock that somebody has; fd -1: there was nothing to lock. */
 struct filelock {
-	int fd;			/* that holds it */
+	int fd;			/* the descriptor that holds the lock */
 	bool own;		/* fd was opened for this */
 	uint64_t first, bytes;	/* the range; 0 bytes: to the end */
 };

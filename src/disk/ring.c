@@ -1,10 +1,10 @@
 /*
  * ring.c - a disk through io_uring.
  *
- * `depth` requests at most are with the kernel, each in a slot; the rest wait
- * in order.  What the kernel transfers short is submitted again for the rest,
- * from a copy of the buffer list in the slot.  Completions are stamped as soon
- * as they are seen, before any done() is called.
+ * At most `depth` requests are with the kernel, each in a slot; the rest wait
+ * in order.  If the kernel transfers less than was asked, the rest is submitted
+ * again, from a copy of the buffer list in the slot.  Completions are stamped
+ * as soon as they are seen, before any done() is called.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -18,6 +18,8 @@
 #include "base/list.h"
 #include "disk/device_file.h"
 
+/* Times that a request is submitted again after the kernel has sent it back
+ * (-EAGAIN, -EINTR), before it fails. */
 #define MAX_TRIES 16u
 
 struct ring_slot {

@@ -1,14 +1,15 @@
 /*
  * format.h - every structure on disk: layout, codec, verifier, printer.
  *
- * doc/format.md is the specification; this header and it change together.
- * All integers are little-endian; every structure has magic, version (by its
- * magic's last byte or the superblock's), and a checksum (base/csum.h).
- * Decoders believe nothing: they return NULL when good, else the reason as a
- * constant string; the caller adds the place and reports it once.
+ * doc/format.md is the specification; this header and it change together.  All
+ * integers are little-endian; every structure has a magic number, a version
+ * (the last byte of the magic number, or the superblock's), and a checksum
+ * (base/csum.h).  Decoders trust nothing: they return NULL if the structure is
+ * good, else the reason as a constant string; the caller adds the place and
+ * reports it once.
  *
- * Units: sector = 512 bytes, block = 4096 bytes, node = 16 KiB.
- * An address is (device << 56) | sector.
+ * Units: sector = 512 bytes, block = 4096 bytes, node = 16 KiB.  An address is
+ * (device << 56) | sector.
  */
 #ifndef TRAX_FORMAT_FORMAT_H
 #define TRAX_FORMAT_FORMAT_H
@@ -21,17 +22,23 @@
 #include "base/csum.h"
 #include "base/le.h"
 
+/* Units of the format: a block of file data (a page of most machines), and a
+ * node of the tree. */
 #define TRAX_BLOCK_BYTES 4096u
 #define TRAX_BLOCK_SECTORS 8u
 #define TRAX_NODE_BYTES 16384u
 #define TRAX_NODE_SECTORS 32u
 #define TRAX_GROUP_SECTORS (1u << 21)	/* 1 GiB: unit of free-space summary */
+/* highest level of a node: more than any disk needs */
 #define TRAX_MAX_LEVEL 8u
 #define TRAX_MAX_ITEM_BYTES 4096u	/* largest value of an item */
 #define TRAX_MAX_INLINE_BYTES 2048u	/* file data kept in its leaf */
+/* longest name, as in Linux (NAME_MAX) */
 #define TRAX_MAX_NAME_BYTES 255u
+/* most log places: with more the nearest one is hardly nearer */
 #define TRAX_MAX_LOG_TRACKS 64u
 #define TRAX_MIN_LOG_TRACKS 2u	/* a mirror lies on another track */
+/* longest log record: it holds the largest transaction */
 #define TRAX_MAX_RECORD_BYTES (256u << 10)
 #define TRAX_MAX_UNIT_BYTES 65536u	/* largest unit of records: that of the
 					 * largest block */
@@ -84,8 +91,8 @@ struct super_track {		/* decoded run of sectors */
 
 /* A superblock, decoded. All sectors are on device 0. */
 struct super {
-	uint8_t uuid[16];		/* stands in roots, nodes and log
-					 * records; never changes */
+	uint8_t uuid[16];		/* is in roots, nodes and log records;
+					 * never changes */
 	uint8_t shown_uuid[16];		/* what users see and may change */
 	char label[64];			/* NUL-terminated UTF-8 */
 	uint64_t compat, ro_compat, incompat;
@@ -123,7 +130,7 @@ struct super {
 	struct super_track log[TRAX_MAX_LOG_TRACKS];
 };
 
-/* Alignment in bytes of everything that keeps its place for long. */
+/* Alignment, in bytes, of all structures that keep their place for long. */
 static inline uint32_t super_write_unit(const struct super *super)
 {
 	return super->physical_bytes > TRAX_BLOCK_BYTES ?
@@ -466,7 +473,7 @@ struct copy_entry {
 static_assert(sizeof(struct copy_entry) == 18, "copy_entry");
 #define TRAX_COPIES_PER_ITEM 128u
 
-/* Where a copy lies of blocks of one 64-KiB piece of a file. */
+/* Where a replica of blocks of one 64-KiB piece of a file lies. */
 struct replica_item {
 	le64 addr;
 	le64 region;		/* address of the region that holds it */
@@ -475,7 +482,7 @@ struct replica_item {
 };
 static_assert(sizeof(struct replica_item) == 26, "replica_item");
 
-#define TRAX_MAX_REPLICAS 4u	/* copies of one block, at most */
+#define TRAX_MAX_REPLICAS 4u	/* most replicas of one block */
 
 /* Key offset of the k-th copy of blocks that begin at `block`. */
 static inline uint64_t replica_off(uint64_t block, unsigned k)
@@ -494,7 +501,7 @@ struct error_item {
 	uint8_t what;		/* ERROR_* */
 	uint8_t healed;		/* the content was found elsewhere and is whole
 				 * again */
-	le64 seconds;		/* when, since 1970 */
+	le64 seconds;		/* when it was found, in seconds since 1970 */
 };
 static_assert(sizeof(struct error_item) == 38, "error_item");
 
@@ -516,28 +523,33 @@ struct scrub_item {
 };
 static_assert(sizeof(struct scrub_item) == 44, "scrub_item");
 
-/* What cleaning has done: one item, off 0.  Advice.  Behind it `months` of
- * clean_month: what was written while the file system was less than 30 days
- * old, then less than 60, and so on; the last one holds the rest. */
+/* What cleaning has done: one item, off 0, which is advice only.  Behind the
+ * struct are `months` of clean_month: sectors written while the file system was
+ * less than 30 days old, then less than 60, and so on; the last one holds the
+ * rest. */
 struct clean_item {
-	uint8_t version;	/* 1 */
-	uint8_t paused;		/* nothing is begun */
+	uint8_t version;	/* version of this item: 1 */
+	uint8_t paused;		/* cleaning is paused */
 	le16 months;		/* at most CLEAN_MONTHS */
-	le64 begun_seconds;	/* since 1970: the first mount */
-	le64 tracks;		/* emptied */
+	le64 begun_seconds;	/* time of the first mount, in seconds since
+				 * 1970 */
+	le64 tracks;		/* tracks emptied */
 };
 static_assert(sizeof(struct clean_item) == 20, "clean_item");
 #define CLEAN_MONTHS 24u
 struct clean_month {
-	le64 data_sectors;	/* written for users */
-	le64 read_sectors, written_sectors; /* to move data */
+	le64 data_sectors;	/* sectors written for users */
+	/* sectors read and written to move data */
+	le64 read_sectors, written_sectors;
 };
 static_assert(sizeof(struct clean_month) == 24, "clean_month");
 
 enum error_what {
-	ERROR_READ = 1,		/* the drive could not read it */
-	ERROR_CSUM = 2,		/* it was read, but with another checksum */
-	ERROR_LOST = 3,		/* it could be written nowhere; addr is 0 */
+	ERROR_READ = 1,		/* the drive could not read the sectors */
+	ERROR_CSUM = 2,		/* the sectors were read, but with another
+				 * checksum */
+	ERROR_LOST = 3,		/* the data could be written nowhere; addr is
+				 * 0 */
 };
 
 /* Work that takes several steps or goes on after a crash. */
@@ -548,9 +560,9 @@ struct orphan_item {
 };
 static_assert(sizeof(struct orphan_item) == 9, "orphan_item");
 
-/* What the superblock points at moves. Both places have owners until the
- * superblocks name the place that counts; then the other one loses its
- * owner. */
+/* A structure that the superblock points at is being moved.  Both places have
+ * owners until the superblocks name the one that counts; then the other one
+ * loses its owner. */
 struct move_item {
 	le64 from;		/* address of the old place; 0: there was
 				 * none */
@@ -586,10 +598,11 @@ const char *item_verify(struct key key, const void *value, size_t bytes);
  * the slot map, then the group table.  Both copies of an area are the same but
  * for their own sector.
  */
-struct root {			/* decoded */
+struct root {			/* a root, decoded */
 	uint64_t gen;
 	uint64_t epoch;		/* random number, new at each mount */
-	bool clean;		/* it was unmounted; there is no log to read */
+	bool clean;		/* the file system was unmounted, so there is no
+				 * log to read */
 	struct node_ptr tree;
 	unsigned level;		/* level of the tree's root node */
 	uint64_t cut_seq;	/* log records up to this one are in the tree */
@@ -679,7 +692,7 @@ struct log_entry {		/* decoded; its pointers point into the
 	const le64 *sums;
 };
 
-/* Walks the entries of a record; *off starts at 0. Returns NULL with
+/* Goes over the entries of a record; *off starts at 0.  Returns NULL with
  * entry->type = 0 at the end. */
 const char *log_entry_next(const void *payload, size_t bytes, size_t *off,
 			   struct log_entry *entry);
@@ -712,9 +725,9 @@ const char *log_header_verify(const void *record, size_t available,
 void log_parity(const void *record, size_t bytes, size_t unit, void *parity);
 
 /*
- * Makes again, in `out` (TRAX_MAX_RECORD_BYTES), a record at `sector` that
- * log_header_verify refuses, if at most one of its units is bad. *budget is the
- * number of bytes that may be hashed for that, and is reduced by those that
+ * Rebuilds in `out` (TRAX_MAX_RECORD_BYTES) a record at `sector` that
+ * log_header_verify refuses, if at most one of its units is bad.  *budget is
+ * the number of bytes that may be hashed for that, and is reduced by those that
  * were.
  */
 bool log_record_rebuild(const void *record, size_t available, size_t unit,

@@ -1,8 +1,8 @@
 /*
- * item.c - keys, and what the value of each type of item must look like.
+ * item.c - keys, and the verifiers of the value of each type of item.
  *
- * A verifier says only what can be seen from the one item. Whether references
- * and counts agree is chkfs's to find out.
+ * A verifier checks only what can be seen from the one item.  Whether
+ * references and counts agree is checked by chkfs.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -12,7 +12,9 @@
 #include "format/format.h"
 
 #define MAX_FILE_SECTORS ((uint64_t)1 << 54)	/* 2^63 bytes */
+/* Most slots of a node track: slot_track has 16 bits for them. */
 #define MAX_NODE_TRACK_SLOTS 65535u
+/* Most pieces of an attribute: 18 suffice for the longest one. */
 #define MAX_XATTR_PIECES 32u
 #define INODE_FLAGS_KNOWN 0xffu
 

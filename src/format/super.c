@@ -2,9 +2,9 @@
  * super.c - the superblock.
  *
  * It is one block, at three places; each copy names its own sector, so that a
- * copy that was read from elsewhere is not believed. Everything it points at
- * must lie inside the file system and must not overlap: later layers write
- * there without checking again.
+ * copy that was read elsewhere is refused.  Everything that it points at must
+ * lie inside the file system and must not overlap: the layers above write there
+ * without checking again.
  */
 #include <string.h>
 
@@ -56,6 +56,8 @@ static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 
 #define MAGIC_VERSION_BITS 8	/* the version is the highest byte of the
 				 * magic */
+/* The smallest and the largest file system: 16 MiB, and as many sectors as an
+ * address has bits for. */
 #define MIN_SECTORS ((16u << 20) / 512)
 #define MAX_SECTORS (1ull << 56)
 #define MAX_ROOM_SECTORS (2 * TRAX_MAX_GEOM_BYTES / 512)

@@ -9,41 +9,46 @@
 #include "fs/op/op.h"
 #include "move/move_internal.h"
 
-/* Data of all moves: a share of the memory of the file system. */
+/* The data of all moves takes at most this part of the memory of the file
+ * system. */
 #define MEMORY_SHARE 16u
-/* A move that has found no gap for so long goes to the queue like a user's
- * request: with MOVE_MOST moves of 50 ms each, less than 1 % of the time. */
+/* A move that has found no gap for this long goes to the queue like a user's
+ * request: with MOVE_MOST moves of 50 ms each that is less than 1 % of the
+ * time. */
 #define PATIENCE_NS UINT64_C(60000000000)
-/* While users are at work and need free tracks a move begins so often at most:
- * looking for tracks reads leaves, and what it changes makes their checkpoints
+/* While users are at work and need free tracks, moves begin at this distance:
+ * looking for tracks reads leaves, and each change makes a checkpoint of users
  * longer. */
 #define BUSY_NS UINT64_C(1000000000)
-/* So many moves that empty tracks are under way then. */
+/* Most moves that empty tracks which are under way then. */
 #define BUSY_MOST 2u
 /* Pause after all groups were looked at in vain, and before a track is tried
  * again. */
 #define AGAIN_NS UINT64_C(600000000000)
-/* Nothing is begun when less than one in so many sectors is free, and less than
- * what all moves can have twice: what is left is for users. */
+/* No move begins when less than one 64th of the sectors is free, and less than
+ * twice the room that all moves can take: the rest is for users. */
 #define LEAST_SHARE 64u
 #define LEAST_SECTORS (2u * MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
-/* Room that a track must have to be emptied: less costs more than it gains. */
+/* Percent of a track that must be free for it to be emptied: with less,
+ * emptying costs more than it gains. */
 #define LEAST_FREE_PERCENT 10u
-/* A group is left alone with so much of its free room in whole tracks. */
+/* A group is left alone when this percentage of its free room is in whole
+ * tracks. */
 #define WHOLE_PERCENT 80u
-/* The youngest data that is moved: the kernel keeps dirty data for 30 s, and
- * what lives so long is not likely to die within the next moments. */
+/* The least age of data that is moved: the kernel keeps dirty data for 30 s,
+ * and data that has lived for a minute is not likely to be deleted within the
+ * next moments. */
 #define LEAST_AGE_SECONDS 60
-/* What was counted is stored so often while data moves, and at the end. */
+/* The counters are stored this often while data moves, and at the end. */
 #define STORE_NS UINT64_C(600000000000)
-/* Cleaning waits for order so long at most: a pass over a large file system
+/* Longest time that cleaning waits for order: a pass over a large file system
  * takes days. */
 #define ORDER_FIRST_NS UINT64_C(3600000000000)
-/* Nobody has asked for anything for so long. */
+/* Users are quiet when they have submitted no operation for this long. */
 #define QUIET_NS UINT64_C(1000000000)
 #define LOOK_NS UINT64_C(1000000000)
-/* While nobody asks for anything a checkpoint follows so much that was brought
- * together: as much as all moves have at a time. */
+/* While users are quiet a checkpoint follows after this many sectors have been
+ * brought together: as many as all moves have at a time. */
 #define UNFREED_SECTORS (MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
 
 int moves_open(struct fs *fs, struct moves **out)
@@ -91,7 +96,7 @@ static unsigned under_way(const struct moves *moves)
 	return n;
 }
 
-/* Those that have data in memory. */
+/* Number of moves that have data in memory. */
 static unsigned with_data(const struct moves *moves)
 {
 	unsigned i, n = 0;
@@ -108,7 +113,7 @@ static bool is_busy(const struct moves *moves)
 	       moves->checkpointing || under_way(moves);
 }
 
-/* What is left when the disk is gone fs_abandon frees. */
+/* If the disk is gone fs_abandon frees the rest. */
 void moves_close(struct moves *moves)
 {
 	unsigned i;
@@ -171,8 +176,8 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 	return count.free > count.reserved + count.own + least;
 }
 
-/* What is brought together leaves holes where it was: cleaned before or
- * meanwhile, the same data would move twice. */
+/* Does order come before cleaning?  Data that is brought together leaves holes
+ * where it was: cleaned before or meanwhile, the same data would move twice. */
 static bool order_comes_first(struct moves *moves, uint64_t now_ns)
 {
 	const struct ordering *order = &moves->order;
@@ -224,7 +229,7 @@ void clean_picked(struct moves *moves)
 	moves->next_pick_ns = now_ns + moves->limits.again_ns;
 }
 
-/* ---- Jobs that are under way ---- */
+/* ---- Moves that are under way ---- */
 
 static void checkpoint_over(struct waiter *waiter, int rc)
 {
@@ -232,8 +237,8 @@ static void checkpoint_over(struct waiter *waiter, int rc)
 	container_of(waiter, struct moves, waiter)->checkpointing = false;
 }
 
-/* The old places of what has moved become free by a checkpoint: one that users
- * do not notice, or their next one. */
+/* Frees the old places of moved data by a checkpoint: one that users do not
+ * notice, or their next one. */
 static void ask_checkpoint(struct moves *moves, unsigned draining,
 			   uint64_t now_ns)
 {
@@ -260,7 +265,8 @@ static int task_set(struct moves *moves, bool wanted)
 				SECTOR_BYTES,
 	};
 
-	/* While a queue has a task it looks for gaps. */
+	/* While a task exists the queue looks for gaps, so it is closed when it
+	 * is not needed. */
 	if (!wanted && moves->task) {
 		freeblock_close(moves->task);
 		moves->task = NULL;
@@ -272,8 +278,8 @@ static int task_set(struct moves *moves, bool wanted)
 			      &moves->task);
 }
 
-/* When nobody asks for anything what moves goes to the queue: idle time would
- * begin anew after each of its own transactions. */
+/* While users are quiet moves go to the queue: idle time would begin anew after
+ * each of their own transactions. */
 static void moves_go_on(struct moves *moves, uint64_t now_ns)
 {
 	unsigned i, draining = 0;

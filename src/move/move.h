@@ -1,11 +1,11 @@
 /*
- * move.h - brings data of files to better places while nobody notices, in free
- * bandwidth and idle time (sched/freeblock/freeblock.h).
+ * move.h - brings data of files to better places, in free bandwidth and idle
+ * time (sched/freeblock/freeblock.h).
  *
- * Content and checksums stay what they are.  What is moved is verified with its
- * checksums before, and read back and compared after it was written; only then
+ * Content and checksums do not change.  Data is verified with its checksums
+ * before it moves, and read back and compared after it was written; only then
  * the mapping changes, in one transaction for each piece of a file.  Until that
- * is durable the old place keeps what it has.  What users change meanwhile
+ * is durable the old place keeps its content.  Data that users change meanwhile
  * stays where they put it.
  */
 #ifndef TRAX_MOVE_MOVE_H
@@ -18,49 +18,54 @@
 
 struct moves;
 
-/* What was counted and paused before is read in the background.  -ENOMEM. */
+/* Reads stored counters and pauses in the background. -ENOMEM. */
 int moves_open(struct fs *fs, struct moves **moves);
-/* Gives up what is under way, and waits for it (fs_run); before fs_close.  NULL
- * is harmless. */
+/* Gives up the moves under way, and waits for them (fs_run); before fs_close.
+ * NULL is harmless. */
 void moves_close(struct moves *moves);
 /* Does what is due; returns when it wants to be called again at the latest.
  * Beside fs_run. */
 uint64_t moves_run(struct moves *moves);
 
-/* Nothing is begun any more, or again. */
+/* No move begins from now on, or moves begin again. */
 void moves_pause(struct moves *moves, bool paused);
-/* Nothing is begun when nobody has asked for anything for so long, so that the
- * drive may spin down; 0: never mind. */
+/* No move begins when users have been quiet for this long, so that the drive
+ * may spin down; 0: without this limit. */
 void moves_set_sleep(struct moves *moves, uint64_t sleep_ns);
 
-/* Brings the data of files together: those named one after the other are read
- * one after the other.  Kept in memory only.  -EAGAIN: so many wait that no
- * more can. */
+/* Brings the data of files together: files that are named one after the other
+ * will be read one after the other.  The list is in memory only. -EAGAIN: it is
+ * full. */
 int moves_order(struct moves *moves, uint64_t ino);
-/* That alone is not begun any more, or again. */
+/* Pauses and resumes only this. */
 void moves_order_pause(struct moves *moves, bool paused);
 
-struct order_status {		/* since the mount */
+struct order_status {		/* counters since the mount */
 	bool paused, is_at_work;
-	unsigned wanted;	/* files that wait */
-	uint64_t batches;		/* looked at */
-	uint64_t left;		/* of these, where they were: it does not pay,
-				 * there is no room, or users changed them */
+	unsigned wanted;	/* files that wait to be brought together */
+	uint64_t batches;		/* batches that were looked at */
+	uint64_t left;		/* batches left where they were: it does not
+				 * pay, there is no room, or users changed
+				 * them */
 	uint64_t sectors;	/* moved */
-	uint64_t runs_before, runs_after; /* pieces of what was moved */
+	/* pieces in which the moved data lay before, and after */
+	uint64_t runs_before, runs_after;
 };
 void order_get_status(const struct moves *moves, struct order_status *status);
 
 struct moves_status {
-	bool paused;		/* also by an earlier mount */
-	unsigned under_way;	/* moves */
-	uint64_t begun;		/* moves, since the mount */
-	uint64_t tracks;	/* emptied since the mount */
+	bool paused;		/* moves are paused, by this mount or an earlier
+				 * one */
+	unsigned under_way;	/* moves under way */
+	uint64_t begun;		/* moves begun since the mount */
+	uint64_t tracks;	/* tracks emptied since the mount */
 	uint64_t sectors;	/* moved */
 	uint64_t read_sectors, written_sectors;
-	uint64_t compared_sectors;	/* read back */
-	uint64_t stale_sectors;	/* read for nothing: users changed them */
-	uint64_t failed_sectors; /* could not be read or written */
+	uint64_t compared_sectors;	/* sectors read back and compared */
+	uint64_t stale_sectors;	/* sectors read in vain, as users changed
+				 * them */
+	/* sectors that could not be read or written */
+	uint64_t failed_sectors;
 	uint64_t run_ns;	/* time in which moves were under way */
 };
 void moves_get_status(const struct moves *moves, struct moves_status *status);

@@ -1,18 +1,18 @@
 /*
- * move_clean.c - tracks with little left in them are emptied, so that whole
- * free tracks are there when large files come (Lumb et al., OSDI 2000, 5.1).
+ * move_clean.c - empties tracks with little data in them, so that there are
+ * whole free tracks when large files come (Lumb et al., OSDI 2000, 5.1).
  *
- * 1. A group in which most of the free room is whole tracks is left alone, but
- *    for one in which users need more of them now (move_need.c).
+ * 1. A group in which most of the free room is whole tracks is left alone,
+ *    unless users need more of them now (move_need.c).
  * 2. The data of several tracks goes, in the order in which files are read, to
  *    fewer free tracks of their group, one behind the other, so that the next
- *    move goes on where the last one ended: what was together stays so, and is
- *    not emptied again soon.  Only where no track is gained so it goes to free
- *    parts of others.
- * 3. Of the tracks with most room the one with the best ratio of benefit to
- *    cost is emptied: (1 - u) * age / (1 + u), with the share u in use and the
- *    age of what was changed last (Rosenblum and Ousterhout 1992).  What was
- *    just written will be deleted or overwritten soon, or its directory's track
+ *    move goes on where the last one ended: data that was together stays so,
+ *    and is not moved again soon.  Only where that gains no track the data goes
+ *    to free parts of other tracks.
+ * 3. Of the tracks with most free room the one with the best ratio of benefit
+ *    to cost is emptied: (1 - u) * age / (1 + u), with the share u in use and
+ *    the age of the last change (Rosenblum and Ousterhout 1992).  Data that was
+ *    just written will soon be deleted or overwritten, or its directory's track
  *    is being filled.
  */
 #include <errno.h>
@@ -22,14 +22,15 @@
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
 
-/* How many files of a track are asked for their age, and how many while users
- * would wait for that: each may read a leaf. */
+/* Files of a track whose age is looked up, and how many while users would wait
+ * for it: each may read a leaf. */
 #define SAMPLES 8u
 #define SAMPLES_NEEDED 1u
-/* A group of which less than one in so many sectors is free has no room to move
+/* A group with less than one 64th of its sectors free has no room to move
  * anything to. */
 #define GROUP_SHARE 64u
-#define PICK_ROOM 32u		/* leaves that a candidate may need */
+#define PICK_ROOM 32u		/* leaves that looking at a candidate may
+				 * need */
 
 /* ---- Which tracks have most room ---- */
 
@@ -69,7 +70,7 @@ static void candidate_add(struct clean *clean, const struct clean_track *track)
 	clean->candidate[i] = *track;
 }
 
-/* All that is free on a track has been counted. */
+/* Takes in a track whose free sectors have been counted. */
 static void track_seen(struct moves *moves, const struct clean_track *track,
 		       uint64_t *whole)
 {
@@ -89,8 +90,8 @@ static void track_seen(struct moves *moves, const struct clean_track *track,
 		candidate_add(&moves->clean, track);
 }
 
-/* Those that are emptied together with the best one: as many as a move has room
- * for. */
+/* Adds a track to those that are emptied together with the best one: as many as
+ * a move has room for. */
 static void best_add(struct clean *clean, const struct clean_track *track,
 		     double gain)
 {
@@ -106,7 +107,7 @@ static void best_add(struct clean *clean, const struct clean_track *track,
 	clean->best[i].gain = gain;
 }
 
-/* The free set of the group is in memory. */
+/* Ranks the tracks of a group whose free set is in memory. */
 static void group_rank(struct moves *moves)
 {
 	struct clean *clean = &moves->clean;
@@ -144,9 +145,10 @@ static void group_rank(struct moves *moves)
 /* ---- What is on them ---- */
 
 struct track_use {
-	uint32_t sectors;	/* owned */
-	uint32_t samples, most;	/* files asked for their age; at most */
-	int64_t changed_seconds;	/* the last of the samples */
+	uint32_t sectors;	/* sectors with an owner */
+	uint32_t samples, most;	/* files whose age was looked up, and their
+				 * limit */
+	int64_t changed_seconds;	/* the last change of any of these */
 };
 
 static int sample_age(struct fs_txn *txn, uint64_t ino, struct track_use *use)
@@ -183,7 +185,7 @@ static int range_add(struct move *move, uint64_t ino, uint64_t off,
 	return 0;
 }
 
-/* An owner of the track, at `sector`. */
+/* Takes an owner of the track, at `sector`. */
 static int owner_look(struct fs_txn *txn, const struct clean_track *track,
 		      uint64_t sector, const struct owner_item *owner,
 		      struct track_use *use, struct move *move)
@@ -202,8 +204,8 @@ static int owner_look(struct fs_txn *txn, const struct clean_track *track,
 }
 
 /*
- * -EBUSY: something else than data is there, or something that has no owner
- * yet or no more.
+ * Looks at the owners of a track. -EBUSY: it has something else than data, or
+ * sectors that have no owner yet or no more.
  */
 static int track_look(struct fs_txn *txn, const struct clean_track *track,
 		      struct track_use *use, struct move *move)
@@ -237,7 +239,7 @@ static int track_look(struct fs_txn *txn, const struct clean_track *track,
 	return use->sectors + track->free == track->track.n ? 0 : -EBUSY;
 }
 
-/* How many of the two tracks beside one are free. */
+/* Number of free tracks among the two beside one. */
 static unsigned free_beside(const struct moves *moves,
 			    const struct range *track)
 {
@@ -311,9 +313,10 @@ static int pick_run(struct fs_txn *txn)
 
 /* ---- Emptying some ---- */
 
-/* The free part of the track is kept from others; its room, and what the data
- * takes elsewhere until the old places are free, is reserved like that of
- * users, who are so never refused what was promised to them. */
+/* Takes the free part of the track, so that no allocation gets it.  Its room,
+ * and the room that the data takes elsewhere until the old places are free, is
+ * reserved like that of users, so users are never refused room that was
+ * promised to them. */
 static int move_claim(struct move *move, const struct clean_track *track,
 		      uint32_t used)
 {
@@ -340,7 +343,7 @@ static int move_claim(struct move *move, const struct clean_track *track,
 	return rc;
 }
 
-/* -E2BIG: the move has no room for it. */
+/* Adds a track to a move. -E2BIG: the move has no room for it. */
 static int empty_add(struct fs_txn *txn, struct move *move,
 		     const struct clean_track *track)
 {
@@ -361,7 +364,7 @@ static int empty_add(struct fs_txn *txn, struct move *move,
 	return 0;
 }
 
-/* The best tracks, as many as there is room for. */
+/* Adds the best tracks, as many as there is room for. */
 static int empty_run(struct fs_txn *txn)
 {
 	struct move *move = txn->state;
@@ -394,8 +397,8 @@ static int by_file(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* In the order in which files are read; a block that lies in two extents was
- * found twice. */
+/* Sorts the ranges in the order in which files are read; a block that lies in
+ * two extents was found twice. */
 static void ranges_sort(struct move *move)
 {
 	struct move_range *range, *last = NULL;
@@ -482,8 +485,8 @@ static const struct fs_txn_type pick_type = {
 	.end = pick_end,
 };
 
-/* Is there so little free in the group, or so long a run, that nothing is to be
- * gained?  What is not loaded has a bound of its longest run only. */
+/* Is nothing to be gained in the group, as little is free, or a long run?  For
+ * a group that is not loaded only a bound of its longest run is known. */
 static bool group_is_well(const struct moves *moves, uint32_t group)
 {
 	const struct space *space = tree_space(moves->fs->tree);

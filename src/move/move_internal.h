@@ -16,38 +16,39 @@
 #include "move/move.h"
 #include "sched/freeblock/freeblock.h"
 
-#define MOVE_BLOCKS 512u	/* of a move, at most: 2 MiB */
-#define MOVE_RANGE_BLOCKS 256u	/* of a file in one piece, at most */
-#define MOVE_RANGES 256u
+#define MOVE_BLOCKS 512u	/* most blocks of a move: 2 MiB */
+#define MOVE_RANGE_BLOCKS 256u	/* most blocks of a file in one range */
+#define MOVE_RANGES 256u	/* most ranges of a move */
 #define MOVE_SOURCES 768u	/* a range may begin and end inside a block
 				 * that lies in two extents */
-#define MOVE_PLACES 512u
-#define MOVE_TRACKS 8u		/* emptied by a move, at most */
-#define MOVE_CLAIMS 256u	/* free parts of its tracks */
-#define MOVE_MOST 8u		/* that have data in memory, at a time */
-#define ORDER_PIECES 64u	/* of the room of an order batch */
+#define MOVE_PLACES 512u	/* most places of a move */
+#define MOVE_TRACKS 8u		/* most tracks emptied by a move */
+#define MOVE_CLAIMS 256u	/* most free parts of these tracks */
+#define MOVE_MOST 8u		/* moves that have data in memory at a time */
+#define ORDER_PIECES 64u	/* pieces of the room of a batch */
 #define ORDER_WANTED 4096u	/* files that wait to be brought together */
-#define MOVE_SLOTS 24u		/* with those that drain */
+#define MOVE_SLOTS 24u		/* moves at a time, with those that drain */
 
 /* Blocks of a file that move together. */
 struct move_range {
 	uint64_t ino, first;
-	uint32_t blocks;	/* 0: it stays where it is */
+	uint32_t blocks;	/* its blocks; 0: it stays where it is */
 	uint32_t at;
-	uint32_t source, sources;	/* index of the first; how many */
-	uint64_t given_at;	/* sectors of the room of an order's move
-				 * before that for it */
+	uint32_t source, sources;	/* index of its first source, and their
+					 * number */
+	uint64_t given_at;	/* sectors of the batch's room that are before
+				 * its own */
 };
 
-struct move_source {		/* a part of a range, where it lies */
+struct move_source {		/* a part of a range, at its present place */
 	uint64_t sector;
 	uint32_t n, at;
-	uint32_t got;		/* sectors of it that have come */
+	uint32_t got;		/* sectors of it that have been read */
 	bool failed;		/* it could not be read */
-	bool left;		/* nothing is mapped to it any more */
+	bool left;		/* no file is mapped to it any more */
 };
 
-struct move_place {		/* where a part of a range goes */
+struct move_place {		/* the new place of a part of a range */
 	struct alloc_piece piece;
 	uint32_t at;
 	bool failed;		/* it could not be written, or not read back */
@@ -82,24 +83,26 @@ struct move {
 	unsigned sources;
 	struct move_place place[MOVE_PLACES];
 	unsigned places;
-	uint32_t sectors;	/* of its data */
-	uint32_t left;		/* of these, still to be read or compared */
+	uint32_t sectors;	/* sectors of its data */
+	uint32_t left;		/* sectors that are still to be read or
+				 * compared */
 	uint8_t *data;
-	void *memory;		/* of data, which is aligned */
-	uint32_t sum[MOVE_BLOCKS];	/* of each block of the data */
+	void *memory;		/* allocated memory; `data` is aligned within
+				 * it */
+	uint32_t sum[MOVE_BLOCKS];	/* checksum of each block of the data */
 	struct move_part *part;
 	unsigned parts, writing;
 	/* Of the range that is being mapped. */
 	unsigned swapping;
-	uint32_t swapped;	/* blocks of it that are */
-	uint32_t step_blocks;	/* that the transaction maps */
+	uint32_t swapped;	/* its blocks that are mapped already */
+	uint32_t step_blocks;	/* blocks that the transaction maps */
 	struct file *file;
 	struct excl_lock excl;
 	/* The tracks that it empties: what was free of them. */
 	struct range track[MOVE_TRACKS], claim[MOVE_CLAIMS];
 	unsigned tracks, claims;
 	uint32_t emptied;	/* sectors in use on them */
-	unsigned filled;	/* free tracks that it takes for that */
+	unsigned filled;	/* free tracks that it fills for that */
 	uint64_t reserved;	/* sectors, see move_claim */
 	bool is_order;
 	struct alloc_piece given[ORDER_PIECES];	/* places for all of it, until
@@ -123,14 +126,16 @@ struct clean {
 	uint32_t group;		/* in which tracks are looked for */
 	uint32_t barren;	/* groups in a row without any */
 	bool ranked;		/* `candidate` is that of the group */
-	bool needed;		/* however much is free there in whole tracks */
+	bool needed;		/* users need tracks, so it does not matter how
+				 * much is free in whole tracks */
 	bool picking;
 	struct clean_track candidate[CLEAN_CANDIDATES];
 	unsigned candidates, looked;
-	uint64_t holes;		/* free in tracks in use, of the group */
+	uint64_t holes;		/* free sectors on used tracks of the group */
 	uint64_t open;		/* sector behind what moves have put on a free
 				 * track; 0: none */
-	struct clean_track best[MOVE_TRACKS]; /* so far, the best first */
+	/* the best tracks so far, the best one first */
+	struct clean_track best[MOVE_TRACKS];
 	unsigned bests, taken;	/* the first `taken` have been looked at again
 				 * to be emptied */
 	struct { uint64_t first, until_ns; } tried[CLEAN_TRIED];
@@ -160,17 +165,20 @@ struct ordering {
 	/* The batch. */
 	bool full;		/* no more goes into it */
 	struct move_range range[MOVE_RANGES];
-	unsigned ranges, handed; /* the first so many are in moves */
+	/* number of the first ranges that moves have */
+	unsigned ranges, handed;
 	uint64_t sectors, handed_sectors;
 	uint64_t goal, track;	/* sector; sectors of a track there */
 	uint64_t end;		/* where the last piece ends */
-	uint32_t reads;		/* expected of all of it */
+	uint32_t reads;		/* reads of all of it that are expected in a
+				 * month */
 	unsigned runs, runs_then; /* pieces now, and where it goes */
 	unsigned cost;		/* of reading on from piece to piece, now, in
 				 * parts of a turn */
-	unsigned file_break;	/* of these, to the file that is looked at */
-	unsigned cut;		/* what more it costs to go from the batch to
-				 * the file behind it when the batch moves */
+	unsigned file_break;	/* the part of `cost` for going to the file that
+				 * is looked at */
+	unsigned cut;		/* additional cost of going from the batch to
+				 * the next file when the batch moves */
 	struct alloc_piece piece[ORDER_PIECES]; /* where it goes */
 	unsigned pieces;	/* 0: there is no room yet */
 	unsigned under_way;	/* moves */
@@ -182,16 +190,16 @@ struct ordering {
 int order_want(struct moves *moves, uint64_t ino, uint32_t reads);
 /* Can order_pick go on? */
 bool order_has_work(const struct moves *moves);
-/* Looks for what the next batch has, or begins a move of it; false: that is all
- * for now. */
+/* Looks for the content of the next batch, or begins a move of it; false: there
+ * is nothing more to do for now. */
 bool order_pick(struct moves *moves);
-/* A move of a batch is over. */
+/* A move of a batch has ended. */
 void order_moved(struct move *move);
-/* Sectors [from, from + n) of the room that pieces are, as far as it goes.
- * Returns how many pieces that is. */
+/* Cuts sectors [from, from + n) out of the room that the pieces are, as far as
+ * it goes.  Returns the number of pieces of that. */
 unsigned room_cut(const struct alloc_piece *piece, unsigned pieces,
 		    uint64_t from, uint64_t n, struct alloc_piece *cut);
-/* Gives back what is not in moves; no transaction is under way. */
+/* Gives back the room that no move has; no transaction may be under way. */
 void order_close(struct moves *moves);
 
 /* ---- move_notice.c ---- */
@@ -203,9 +211,9 @@ struct notice_file {
 	uint64_t ino;		/* 0: none */
 	uint64_t next;		/* sector behind what was read last */
 	uint64_t sectors;	/* read so far, in order */
-	uint64_t end;		/* on the disk, of what was read last */
+	uint64_t end;		/* end of the last read on the disk */
 	unsigned breaks;	/* pieces begun meanwhile */
-	uint32_t reads;		/* so often all of it */
+	uint32_t reads;		/* times that all of it was read */
 	uint64_t begun_ns, used_ns;
 };
 
@@ -222,14 +230,15 @@ void notice_end(struct moves *moves);
 
 struct move_need {
 	uint64_t looked_ns;
-	struct alloc_large seen; /* when it was looked */
-	double sectors, pieces;	/* of large files, of late */
+	struct alloc_large seen;	/* totals at the last look */
+	double sectors, pieces;	/* sectors and pieces of large files placed of
+				 * late */
 	bool is_needed;		/* there are too many pieces, and too few free
 				 * tracks */
-	uint64_t next_ns;	/* a move may begin for that */
+	uint64_t next_ns;	/* when a move may begin for this need */
 };
 
-/* Finds out, once a second. */
+/* Finds out once a second whether users need free tracks. */
 void need_look(struct moves *moves, uint64_t now_ns);
 
 /* ---- move_walk.c ---- */
@@ -238,8 +247,10 @@ struct walking {
 	bool active;		/* a pass is under way */
 	bool looking;		/* a transaction is */
 	uint64_t ino;		/* the next one that is looked at */
-	unsigned files;		/* found since files were last offered */
-	bool full;		/* no more are, before these are done */
+	unsigned files;		/* files found since files were last given to
+				 * order */
+	bool full;		/* order takes no more files before these are
+				 * done */
 	uint64_t written;	/* by users in all, when the pass began */
 	uint64_t begun_ns;	/* the pass, or the mount */
 	uint32_t reads;		/* expected of what lies together, see
@@ -248,7 +259,7 @@ struct walking {
 
 /* Is there anything to look for? */
 bool walk_is_due(const struct moves *moves);
-/* Offers the next files to order. */
+/* Gives the next files to order. */
 void walk_pick(struct moves *moves);
 
 /* What is worth a move, and when it goes to the queue: see move.c. */
@@ -256,8 +267,8 @@ struct move_limits {
 	int64_t age_seconds;
 	unsigned free_percent, whole_percent;
 	uint64_t again_ns, patience_ns, busy_ns;
-	bool unneeded;		/* also while users are at work and need
-				 * nothing */
+	bool unneeded;		/* moves begin also while users are at work and
+				 * need no tracks */
 };
 
 /* What was written in a month of the life of the file system, in sectors. */
@@ -271,10 +282,11 @@ struct moves {
 	bool known;		/* what is stored has been read */
 	bool storing, store_again;
 	uint64_t stored_ns;
-	int64_t begun_seconds;	/* of the file system, since 1970 */
-	uint64_t tracks_before;	/* emptied before the mount */
+	int64_t begun_seconds;	/* first mount of the file system, in seconds
+				 * since 1970 */
+	uint64_t tracks_before;	/* tracks emptied before the mount */
 	struct moves_month month[CLEAN_MONTHS];
-	struct moves_month counted;	/* since the mount */
+	struct moves_month counted;	/* totals since the mount */
 	struct fs *fs;
 	struct freeblock_task *task;	/* NULL: nothing is under way */
 	struct move *move[MOVE_SLOTS];
@@ -296,34 +308,34 @@ struct moves {
 	struct moves_status status;
 };
 
-/* Looks for tracks of the next group to be emptied, or of that where users need
- * them, and begins that; then clean_picked(), in move.c. */
+/* Looks for tracks of the next group to be emptied, or of the group where users
+ * need them, and begins to empty them; then calls clean_picked() in move.c. */
 void clean_pick(struct moves *moves, bool needed);
 void clean_picked(struct moves *moves);
 
 /* ---- move_store.c ---- */
 
-/* Reads what is stored; moves->known follows. */
+/* Reads the stored item; then moves->known is set. */
 int moves_recall(struct moves *moves);
-/* Stores it, in the background. */
+/* Stores the item, in the background. */
 void moves_store(struct moves *moves);
 /* Adds what was written since the last call to the present month. */
 void moves_count(struct moves *moves);
 
 /* ---- move_steps.c ---- */
 
-/* NULL: no memory, or there are as many as may be. */
+/* Makes a move; NULL: no memory, or there are MOVE_SLOTS already. */
 struct move *move_new(struct moves *moves);
-/* Goes through its steps, from MOVE_LOOK on. */
+/* Starts a move with its first step, MOVE_LOOK. */
 void move_start(struct move *move);
-/* Time has passed. */
+/* Called in each turn of the loop. */
 void move_run(struct move *move, uint64_t now_ns);
-/* A transaction of it is over. */
+/* A transaction of the move has ended. */
 void move_looked(struct move *move, int rc);
 void move_placed(struct move *move, int rc);
 void move_swapped(struct move *move, int rc);
-/* Gives back all it has and frees it, at once or when what is under way is
- * over. */
+/* Gives back everything that the move has and frees it, at once or when its
+ * requests have ended. */
 void move_end(struct move *move);
 
 extern const struct freeblock_ops move_ops;

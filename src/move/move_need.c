@@ -1,19 +1,21 @@
 /*
- * move_need.c - do users want for free tracks?  While they are at work tracks
- * are emptied only when large files had to go to many small pieces of late.
+ * move_need.c - finds out whether users need free tracks.  While users are at
+ * work tracks are emptied only if large files had to go to many small pieces of
+ * late.
  *
  * A piece costs about a turn, when it is written and each time it is read.
- * Emptying a track beside users costs some turns for what is looked up and
- * mapped, though the data is read and written in gaps.
+ * Emptying a track beside users costs some turns for lookups and changes of the
+ * mapping, though the data is read and written in gaps.
  */
 #include "base/units.h"
 #include "move/move_internal.h"
 
-/* What was given out is forgotten with that: after it a piece counts for 1/e of
- * a new one. */
+/* Time constant with which earlier placements are forgotten: after it a piece
+ * counts for 1/e of a new one. */
 #define NEED_NS (UINT64_C(60) * NS_PER_SECOND)
 #define NEED_LOOK_NS NS_PER_SECOND
-/* Pieces for a track's worth of a large file from which on it pays. */
+/* Pieces in which a track's worth of a large file lies from which on emptying
+ * tracks pays. */
 #define NEED_PIECES 3u
 
 void need_look(struct moves *moves, uint64_t now_ns)

@@ -1,22 +1,24 @@
 /*
- * move_notice.c - which files users read whole though they lie in pieces.
+ * move_notice.c - notices which files users read whole though they lie in
+ * pieces.
  *
- * What was read of a file from the disk in a month is expected to be read again
- * in the next one; what the kernel has in memory costs nothing and is not seen.
- * Of NOTICE_FILES files the reads that are in order are counted.  When that
- * comes to all of a file once, twice, four times and so on, and there were
- * pieces, the file is wanted together: whether that pays is found out there.
+ * A file that was read from the disk a number of times in a month is expected
+ * to be read as often in the next one; data that the kernel has in memory costs
+ * nothing and is not seen.  For NOTICE_FILES files the reads that are in order
+ * are counted.  When they amount to all of a file once, twice, four times and
+ * so on, and there were pieces, the file is given to order, which finds out
+ * whether moving it pays.
  */
 #include "base/units.h"
 #include "move/move_internal.h"
 
 #define MONTH_NS (UINT64_C(30) * 86400 * NS_PER_SECOND)
-/* Reads of a stream overtake each other on their way by that much, in sectors:
- * eight of the kernel's read-ahead, which are of 128 KiB. */
+/* Sectors by which reads of a stream may overtake each other: eight of the
+ * kernel's reads ahead, which have 128 KiB. */
 #define NEAR_SECTORS 2048u
 
-/* That of an inode, else the one that was not used for the longest time, or for
- * a month, begun anew. */
+/* Returns the entry of an inode, else begins the entry anew that was not used
+ * for longest, or for a month. */
 static struct notice_file *file_of(struct noticing *notice, uint64_t ino,
 				   uint64_t now_ns)
 {

@@ -1,27 +1,28 @@
 /*
- * move_order.c - what is read together is brought together: files in the order
+ * move_order.c - brings together data that is read together: files in the order
  * in which they are named, each in the order of its data.
  *
- * A batch is one large file, up to ORDER_SECTORS of it, or small files that
- * have room on one track together.  Its data lies in pieces: a piece ends where
- * the next sector that is read lies elsewhere, which costs about a turn (a seek
- * and half of one), as reading or writing a track does, or, further on on the
- * same track, as much of a turn as lies between.  Room for all of it is
- * taken at once; it is moved if what the reads of a month save is more than
- * what moving costs, else the room is given back.
+ * A batch is one large file, up to ORDER_SECTORS of it, or small files that fit
+ * on one track together.  Its data lies in pieces: a piece ends where the next
+ * sector that is read lies elsewhere, which costs about a turn (a seek and half
+ * of one), as reading or writing a track does, or, further on on the same
+ * track, as much of a turn as lies between.  Room for all of the batch is taken
+ * at once; it is moved if the reads of a month save more than moving costs,
+ * else the room is given back.
  */
 #include <errno.h>
 
 #include "fs/data/bmap.h"
 #include "move/move_internal.h"
 
-/* Of one file in a batch: room for it is taken at once, and kept from
- * others. */
+/* Most sectors of one file in a batch (32 MiB): the room for it is taken at
+ * once, and kept from others. */
 #define ORDER_SECTORS (UINT64_C(32) << 11)
-/* Somebody who names a file is expected to read it once a day, and what happens
- * to it after a month is not known. */
+/* Reads in a month that are expected of a file that somebody names: one a day;
+ * what happens to it after a month is not known. */
 #define ORDER_READS 30u
-/* Each sector is read, written, and read back. */
+/* Passes over the data that a move costs: each sector is read, written, and
+ * read back. */
 #define ORDER_PASSES 3u
 #define LOOK_ROOM 12u		/* leaves that an extent may need */
 #define TURN_PARTS 16u		/* costs are counted in parts of a turn */
@@ -74,8 +75,8 @@ static struct order_mark mark(const struct ordering *order)
 				    order->sectors, order->end };
 }
 
-/* The file goes to the next batch; where it lies behind what this one has,
- * that is cut. */
+/* Removes the last file from the batch; it goes to the next one.  If it lies
+ * right behind this batch, moving the batch cuts the two apart. */
 static void file_undo(struct ordering *order)
 {
 	order->cut = TURN_PARTS - order->file_break;
@@ -95,14 +96,14 @@ static void file_over(struct ordering *order)
 	order->file_start = mark(order);
 }
 
-/* The last range of the file that is looked at, or NULL. */
+/* Returns the last range of the file that is looked at; NULL: it has none. */
 static struct move_range *range_last(struct ordering *order)
 {
 	return order->ranges > order->file_start.ranges ?
 		       &order->range[order->ranges - 1] : NULL;
 }
 
-/* Blocks [first, end) of the file; as many as have room. */
+/* Adds blocks [first, end) of the file, as many as there is room for. */
 static void blocks_add(struct ordering *order, uint64_t first, uint64_t end)
 {
 	struct move_range *last = range_last(order);
@@ -132,8 +133,8 @@ static void blocks_add(struct ordering *order, uint64_t first, uint64_t end)
 	}
 }
 
-/* What it costs to read on at a sector, in parts of a turn: on the same track
- * what lies between passes by. */
+/* Cost of reading on at a sector, in parts of a turn: on the same track the
+ * sectors between pass by. */
 static unsigned break_cost(const struct alloc *alloc, uint64_t end,
 			   uint64_t sector)
 {
@@ -203,7 +204,7 @@ static int file_look(struct fs_txn *txn, struct ordering *order)
 	return 0;
 }
 
-/* Until a batch is full, or nothing is wanted any more. */
+/* Adds files until the batch is full, or no more files wait. */
 static int batch_look(struct fs_txn *txn, struct ordering *order)
 {
 	int rc = 0;
@@ -258,8 +259,8 @@ static void pieces_give_back(struct moves *moves,
 				piece[i].n);
 }
 
-/* -EALREADY: nothing is to be gained.  Room that users were promised is not
- * taken. */
+/* Takes room for the batch. -EALREADY: nothing is to be gained.  Reserved room
+ * is not taken. */
 static int batch_take(struct fs_txn *txn, struct ordering *order)
 {
 	struct space *space = tree_space(txn->fs->tree);

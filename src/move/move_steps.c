@@ -21,8 +21,9 @@
 #include "fs/data/file.h"
 #include "move/move_internal.h"
 
-#define PART_SECTORS 128u	/* of a write: what a gap has room for */
-/* Until the next checkpoint frees what was moved. */
+#define PART_SECTORS 128u	/* sectors of one write: 64 KiB, which a gap has
+				 * room for */
+/* Time for which a move waits for a checkpoint to free the old places. */
 #define DRAIN_NS UINT64_C(120000000000)
 
 static void step_set(struct move *move, enum move_step step)
@@ -73,8 +74,8 @@ static void claims_give_back(struct move *move)
 	move->reserved = 0;
 }
 
-/* Gives back the places of [from, end) of the data; what could not be written
- * is looked at. */
+/* Gives back the places of [from, end) of the data; those that could not be
+ * written are examined (bad_sectors.h). */
 static void places_give_back(struct move *move, uint32_t from, uint32_t end)
 {
 	struct fs *fs = move->moves->fs;
@@ -104,7 +105,7 @@ static uint32_t range_end(const struct move_range *range)
 	return range->at + range->blocks * BLOCK_SECTORS;
 }
 
-/* It stays where it is from block `from` on. */
+/* Leaves a range where it is from block `from` on. */
 static void range_drop(struct move *move, struct move_range *range,
 		       uint32_t from)
 {
@@ -119,7 +120,7 @@ static bool move_is_busy(const struct move *move)
 	       (move->step == MOVE_SWAP && move->file);
 }
 
-/* Nothing of it is under way. */
+/* Frees a move of which nothing is under way. */
 static void move_free(struct move *move)
 {
 	struct moves *moves = move->moves;
@@ -195,7 +196,7 @@ static void reads_over(struct move *move)
 		move_compared(move);
 }
 
-/* The range that has a part of the data. */
+/* Returns the range that has this part of the data. */
 static struct move_range *range_of(struct move *move, uint32_t at)
 {
 	unsigned i;
@@ -207,7 +208,8 @@ static struct move_range *range_of(struct move *move, uint32_t at)
 	return NULL;
 }
 
-/* [sector, sector + n) has been read; place of a run of data: first, run. */
+/* Sectors that a read of [sector, sector + n) has of a run of the data; *from:
+ * where they begin in the run. */
 static uint32_t overlap(uint64_t sector, uint32_t n, uint64_t first,
 			uint64_t run, uint32_t *from)
 {
@@ -233,7 +235,7 @@ static void source_got(struct move *move, struct move_source *source,
 		       bytes + (size_t)(source->sector + from - sector) *
 			       SECTOR_BYTES,
 		       (size_t)has * SECTOR_BYTES);
-	/* What another move reads, too, comes twice. */
+	/* Sectors that another move reads, too, come twice. */
 	has = has < source->n - source->got ? has : source->n - source->got;
 	source->got += has;
 	move->left -= has < move->left ? has : move->left;
@@ -279,7 +281,8 @@ static void move_got(void *arg, uint64_t sector, uint32_t sectors,
 	}
 }
 
-/* Jobs go on from move_run: here the queue is at work. */
+/* Waits for reads.  The move goes on from move_run, as the queue must not be
+ * called from here. */
 static void wait_for_reads(struct move *move, enum move_step step)
 {
 	struct freeblock_task *task = move->moves->task;
@@ -337,8 +340,8 @@ static bool range_is_good(const struct move *move,
 	return true;
 }
 
-/* What does not fit its checksum has been overwritten since, or is damaged:
- * readers and the scrub find that. */
+/* Verifies the data.  Blocks that do not match their checksums have been
+ * overwritten since, or are damaged, which readers and the scrub find. */
 static void move_read(struct move *move)
 {
 	struct moves_status *status = &move->moves->status;
@@ -482,7 +485,7 @@ static void swap_locked(struct excl_lock *excl, int rc)
 		move_swap(move);
 }
 
-/* The next range that has been written. */
+/* Goes on with the next range that has been written. */
 static void swap_next(struct move *move)
 {
 	struct move_range *range;
@@ -538,7 +541,7 @@ void move_swapped(struct move *move, int rc)
 
 /* ---- Time passes ---- */
 
-/* Is all of a track free, or the move's? */
+/* Is each sector of a track free, or taken by the move? */
 static bool track_is_empty(const struct move *move, const struct range *track)
 {
 	const struct rangeset *set =
@@ -560,7 +563,8 @@ static bool track_is_empty(const struct move *move, const struct range *track)
 	return true;
 }
 
-/* Some of what was on the tracks may have stayed there. */
+/* Ends a move whose tracks are free, or when its time is over: some of the data
+ * on the tracks may have stayed. */
 static void drain(struct move *move, uint64_t now_ns)
 {
 	const struct rangeset *set =

@@ -1,6 +1,7 @@
 /*
- * move_store.c - what of moves outlives a mount: a pause, and what was written
- * by users and by moves in each month of the file system's life.
+ * move_store.c - stores the state of moves over mounts: a pause, and the
+ * sectors written by users and by moves in each month of the file system's
+ * life.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -10,7 +11,7 @@
 #include "base/units.h"
 #include "move/move_internal.h"
 
-#define ITEM_VERSION 1u
+#define ITEM_VERSION 1u	/* Version of clean_item (format.h). */
 #define MONTH_SECONDS (30 * 86400)
 
 struct moves_stored {
@@ -112,7 +113,8 @@ static const struct fs_txn_type store_type = {
 	.end = store_end,
 };
 
-/* Lost at worst: then some minutes were not counted. */
+/* Stores the item in the background.  If that is lost some minutes were not
+ * counted. */
 void moves_store(struct moves *moves)
 {
 	moves->store_again = moves->storing;

@@ -1,8 +1,8 @@
 /*
- * move_swap.c - the transactions of a move: where the data lies, where it goes,
- * and the change of the mapping.
+ * move_swap.c - the transactions of a move: they look up where the data lies,
+ * take its new place, and change the mapping.
  *
- * The last is an exclusive operation of the file, so that no write-back is
+ * The last one is an exclusive operation of the file, so that no write-back is
  * under way.  It finds extents and checksums as they were looked up, or changes
  * nothing.
  */
@@ -14,9 +14,9 @@
 #include "move/move_internal.h"
 
 #define LOOK_ROOM 16u		/* leaves that a range may need */
-#define SWAP_PIECES 16u
-/* What is left of a track that moves have begun to fill is not gone on with
- * when it is smaller than one in so many of a track, as files would be cut. */
+#define SWAP_PIECES 16u		/* Most extents that one transaction maps. */
+/* The rest of a track that moves have begun to fill is not used when it is
+ * smaller than this part of a track, as files would be cut. */
 #define OPEN_PART 8u
 
 /* ---- Where it lies ---- */
@@ -53,7 +53,8 @@ static int look_extents(struct fs_txn *txn, struct move *move,
 	return 0;
 }
 
-/* The checksum of a block; window_first: that of the window that is decoded. */
+/* Looks up the checksum of a block; window_first: first block of the decoded
+ * window. */
 static int sum_of(struct fs_txn *txn, uint64_t ino, uint64_t block,
 		  struct csum_window *window, uint64_t *window_first,
 		  uint32_t *sum)
@@ -166,8 +167,8 @@ static void places_undo(struct move *move, unsigned places)
 	}
 }
 
-/* What is free behind the data of the last move, unless that is little; less
- * than 0: nothing is. */
+/* Takes the free room behind the data of the last move, unless that is little;
+ * less than 0: there is none. */
 static int open_take(struct fs_txn *txn, const struct move *move,
 		     uint64_t near, uint64_t left, struct alloc_piece *piece)
 {
@@ -187,12 +188,15 @@ static int open_take(struct fs_txn *txn, const struct move *move,
 	return -ENOSPC;
 }
 
-/* Room for what a move still has to place:
- *  1. behind what the last move has put on a free track, unless a track can be
- *     filled;
+/*
+ * Takes room for the data that a move still has to place:
+ *
+ *  1. behind the data that the last move has put on a free track, unless a
+ *     track can be filled;
  *  2. a free track, if the move empties more of them;
- *  3. the smallest part of a track in use that has room for all of it, or the
- *     largest one. */
+ *  3. the smallest part of a used track that has room for all of it, or the
+ *     largest one.
+ */
 static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
 		      uint64_t left, struct alloc_piece *piece, bool *goes_on)
 {
@@ -220,15 +224,18 @@ static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
 	return rc == -EAGAIN ? fs_txn_wait_group(txn, group) : rc;
 }
 
-/* How far places were found. */
+/* How far the search for places has come. */
 struct placing {
-	unsigned next;		/* range; the first `done` sectors of it have */
+	unsigned next;		/* the range that comes next, of which the first
+				 * `done` sectors have a place */
 	uint64_t done;
-	unsigned before, cuts;	/* places before it; pieces it got */
+	unsigned before, cuts;	/* places before this range; pieces that it
+				 * got */
 };
 
-/* Ranges go into a piece whole, but one that is larger than the piece in part.
- * What is left of the piece goes back; returns where that begins. */
+/* Puts ranges into a piece: whole ones, but a part of one that is larger than
+ * the piece.  Gives back the rest of the piece, and returns where that
+ * begins. */
 static uint64_t piece_fill(struct move *move, const struct alloc_piece *piece,
 			   struct placing *p)
 {
@@ -273,7 +280,8 @@ static uint64_t left_to_place(const struct move *move, const struct placing *p)
 	return n - p->done;
 }
 
-/* What finds no place, or would have to be cut too often, stays where it is. */
+/* Finds a place for the next range.  One that finds none, or would have to be
+ * cut too often, stays where it is. */
 static int place_next(struct fs_txn *txn, struct move *move, struct placing *p)
 {
 	struct move_range *range = &move->range[p->next];
@@ -336,7 +344,7 @@ static const struct fs_txn_type place_type = {
 	.end = place_end,
 };
 
-/* The part of an order's room that is a range's goes to it. */
+/* Gives a range its part of the batch's room. */
 static void given_place(struct move *move, struct move_range *range)
 {
 	struct alloc_piece cut[ORDER_PIECES];
@@ -356,7 +364,8 @@ static void given_place(struct move *move, struct move_range *range)
 	}
 }
 
-/* What belongs to ranges that stay where they are goes back. */
+/* Does so for all ranges; the room of those that stay where they are goes
+ * back. */
 static void given_place_all(struct move *move)
 {
 	struct alloc_piece cut[ORDER_PIECES];
@@ -393,7 +402,8 @@ void move_place(struct move *move)
 
 /* ---- The change of the mapping ---- */
 
-/* Are the blocks where they were, with the same content, on the disk? */
+/* Are the blocks still at the old place, with the same checksums, and not newer
+ * in memory? */
 static int swap_check(struct fs_txn *txn, const struct move *move,
 		      const struct move_range *range)
 {
@@ -433,7 +443,8 @@ static int swap_check(struct fs_txn *txn, const struct move *move,
 	return rc == -ENOENT ? -ESTALE : rc;
 }
 
-/* The places of what is not yet mapped of a range, as extents. */
+/* Lists the places of the part of a range that is not mapped yet, as
+ * extents. */
 static unsigned swap_pieces(const struct move *move,
 			    const struct move_range *range,
 			    struct extent *list)

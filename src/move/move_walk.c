@@ -1,12 +1,12 @@
 /*
- * move_walk.c - small files of a directory that have drifted apart, and files
- * in pieces, whoever reads them or not: all files are offered to order one
- * after the other, in the order of their numbers, which is that of their
- * directories and in these that of their making.
+ * move_walk.c - finds small files of a directory that have drifted apart, and
+ * files in pieces, whether anybody reads them or not: all files are given to
+ * order one after the other, in the order of their numbers, which is that of
+ * their directories and in these that of their creation.
  *
  * A pass begins when as much has been written since the last one as a
- * WRITTEN_SHARE of what is stored, or of what is free if that is less, and goes
- * on while nobody asks for anything.  Where it is is not stored.
+ * WRITTEN_SHARE of the stored data, or of the free room if that is less, and
+ * goes on while users are quiet.  Its position is not stored.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -15,14 +15,15 @@
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
 
-/* A pass reads all of the metadata, which is about a hundredth of what is
- * stored: so much may be read for what has been written. */
+/* A pass reads all metadata, about a hundredth of the stored data: that is
+ * little beside the writes of a fourth of it. */
 #define WRITTEN_SHARE 4u
-/* Files offered at a time: a batch ends with the last of them. */
+/* Files that are given to order at a time: a batch ends with the last of
+ * them. */
 #define WALK_FILES 1024u
 #define WALK_ROOM 6u		/* leaves that a file may need */
-/* Of a file that nobody was seen to read, in a month: backups and searches read
- * all files, twice a week together. */
+/* Reads in a month expected of a file that nobody was seen to read: backups and
+ * searches read all files, together twice a week. */
 #define WALK_READS 8u
 #define MONTH_NS (UINT64_C(30) * 86400 * NS_PER_SECOND)
 
@@ -47,9 +48,9 @@ bool walk_is_due(const struct moves *moves)
 	       (used < count.free ? used : count.free) / WRITTEN_SHARE;
 }
 
-/* What lies together is read until users have written as much again as is
- * stored, a month at most: that follows from what they have written since the
- * last pass. */
+/* Reads expected of files that lie together: they stay so until users have
+ * written as much again as is stored, a month at most; that is estimated from
+ * what users have written since the last pass. */
 static uint32_t reads_expected(const struct moves *moves, uint64_t now_ns)
 {
 	double passed_ns = (double)(now_ns - moves->walk.begun_ns);
@@ -64,8 +65,8 @@ static uint32_t reads_expected(const struct moves *moves, uint64_t now_ns)
 	return share * WALK_READS < 1 ? 1 : (uint32_t)(share * WALK_READS);
 }
 
-/* The next file with data outside of its leaf; -ENOENT: there is none.  -EBUSY:
- * this transaction has no room to look further. */
+/* Finds the next file with data outside of its leaf; -ENOENT: there is none.
+ * -EBUSY: this transaction has no room to look further. */
 static int file_next(struct fs_txn *txn, uint64_t *ino)
 {
 	const struct inode_item *inode;
@@ -120,7 +121,7 @@ static void walk_end(struct fs_txn *txn, int rc, uint64_t seq)
 	}
 	fs_txn_finish(txn, 0);
 	moves->walk.looking = false;
-	/* What can't be read the scrub finds. */
+	/* The scrub finds what cannot be read. */
 	if (rc && rc != -ENOMEM)
 		moves->walk.active = false;
 }

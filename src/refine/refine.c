@@ -255,7 +255,7 @@ bool refine_can(const struct fs *fs)
 	       p->sectors == fs->disk->limits.sectors;
 }
 
-/* Is nothing known at all, and may it be measured? */
+/* Is nothing known of the drive, and may it be measured? */
 static bool refine_may_begin(const struct fs *fs)
 {
 	const struct profile *p = fs->profile;
@@ -358,8 +358,8 @@ static int refine_adopt(struct refine *r)
 
 	if (err)
 		return err;
-	/* The map's angles are worse than the refined ones that were made of
-	 * them. */
+	/* The map's angles are worse than the refined angles that were made
+	 * from them. */
 	if (!(r->done & MEASURE_ANGLES))
 		err = measure_keep(next, r->map);
 	/* The stored state need not be newer than the profile it is stored
@@ -385,21 +385,22 @@ static int refine_adopt(struct refine *r)
 	return 0;
 }
 
-/* Has enough become known, or something of which nothing was known before? */
+/* Has enough become known for a new profile, or something of which nothing was
+ * known before? */
 static bool is_better(const struct refine *r)
 {
 	uint64_t known = refine_known_sectors(r),
 		 all = r->prober.limits->sectors;
 	bool end = r->over || r->done != r->done_kept;
 
-	/* Looking once more may have shown that some of it was wrong. */
+	/* Measuring again may have shown that a part of it was wrong. */
 	return r->dropped ||
 	       known >= r->adopted_sectors + all / ADOPT_SHARE ||
 	       (end && !r->error && (known >= r->adopted_sectors ||
 				     r->done & MEASURE_TRACKS));
 }
 
-/* A step has ended: adopts its result when that has brought enough. */
+/* A step has ended: adopts its result if that has brought enough. */
 static void refine_weigh(struct refine *r)
 {
 	int err = 0;
@@ -471,7 +472,8 @@ static bool grown_knows(void *arg, const struct geom_track *track)
 	return true;
 }
 
-/* Without a map to measure with they stay unknown. */
+/* Drops changed tracks from the geometry: without a map to measure with they
+ * stay unknown. */
 static int grown_cut(struct refine *r)
 {
 	struct profile *next;
@@ -622,12 +624,13 @@ static int refine_new(struct fs *fs, struct refine *r)
 		err = refine_recall(r);
 	if (err)
 		return err;
-	/* All is measured: from now on it only watches for changes. */
+	/* Everything is measured: from now on only changes are watched for. */
 	r->over = is_done(r);
 	return r->over ? 0 : coro_new(refine_body, r, &r->coro);
 }
 
-/* Stores what was found since, together with the file system's closing. */
+/* Stores the results since the last time, together with the file system's
+ * closing. */
 static void refine_leave(struct refine *r)
 {
 	if ((refine_looked_sectors(r) <= r->looked_sectors &&

@@ -1,14 +1,14 @@
 /*
- * refine.h - the map of the disk's tracks, finished in idle time.
+ * refine.h - finishes the map of the disk's tracks in idle time.
  *
- * A file system whose profile knows only part of the tracks by timing goes on
- * where that measuring ended: one short read at a time, when the foreground has
- * been quiet (ten times the gaps it made lately, 100 ms at least) and nothing
- * else is at the disk.  Each time that much more is known, new data is laid out
- * by it, and the head is followed by it; old data stays where it is.
+ * If the profile of a file system knows only a part of the tracks by timing,
+ * measuring goes on where it ended: one short read at a time, when the
+ * foreground has been quiet (ten times its recent gaps, 100 ms at least) and
+ * nothing else is at the disk.  Each time that much more is known, new data is
+ * placed by it, and the head is predicted by it; old data stays where it is.
  *
- * And it looks whether what is known is still so, by ordinary reads.  Costs
- * nothing where there is nothing to find out.
+ * It also notices by ordinary reads whether the known tracks are still the
+ * same.  It costs nothing where nothing is to be measured.
  */
 #ifndef TRAX_REFINE_REFINE_H
 #define TRAX_REFINE_REFINE_H

@@ -18,6 +18,7 @@
 #include "refine/refine.h"
 #include "sched/queue/queue.h"
 
+/* A pause after which measuring has to find the phase of the spindle again. */
 #define REST_NS (3 * NS_PER_SECOND)
 /* Number of changes that are followed in one mount; when there is no map to
  * measure with, they are followed only in geometries of at most GROWN_TRACKS
@@ -34,7 +35,7 @@ struct refine {
 	int error;
 
 	/* Requests of users. */
-	uint64_t requests;	/* their number when it was last looked at */
+	uint64_t requests;	/* their number at the last look */
 	uint64_t last_ns, recent_gap_ns;
 
 	/* The present read. */

@@ -1,6 +1,6 @@
 /*
- * refine_measure.c - what is measured, in which order: the coroutine of a
- * refinement.
+ * refine_measure.c - the coroutine of a refinement: what is measured, in which
+ * order.
  */
 #include "base/units.h"
 #include "refine/refine_internal.h"
@@ -341,8 +341,8 @@ static int refine_believe(struct refine *r, struct coro *coro)
 	return -EOPNOTSUPP;
 }
 
-/* A mount keeps what it knows of tracks in the map, and each stage looks itself
- * whether there is anything to begin with. */
+/* The map of a mount has the tracks that it knows, and each stage looks itself
+ * whether it has anything to begin with. */
 static bool stage_knows(void *arg, enum profile_part part)
 {
 	(void)arg;

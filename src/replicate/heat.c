@@ -14,9 +14,12 @@
 #include "base/csum.h"
 #include "base/le.h"
 
+/* Counters of pairs of blocks, found by a hash of both; and the count at which
+ * all counts are scaled down, as they are floats. */
 #define PAIRS 65536u
 #define LARGE 1e15f
 #define SAVED_BYTES 27u		/* bytes of a stored read */
+/* Unit of stored waits in microseconds: 16 bits then hold a second. */
 #define WAIT_UNIT_US 16u
 #define MOST_WAIT_US (UINT16_MAX * WAIT_UNIT_US)
 #define MOST_BLOCKS 256u	/* most blocks of one stored read */
@@ -189,7 +192,7 @@ void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
 	read->from_copy = from_copy;
 }
 
-/* ---- Surviving ---- */
+/* ---- Storing ---- */
 
 size_t heat_save(const struct heat *heat, unsigned part, uint64_t judged,
 		 void *buf)

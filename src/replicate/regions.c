@@ -1,5 +1,5 @@
 /*
- * regions.c - an array in order of address.
+ * regions.c - see regions.h: an array in order of address.
  */
 #include "replicate/regions.h"
 
@@ -11,6 +11,7 @@
 #include "replicate/heat.h"
 
 #define WEEK_SECONDS 604800.0
+/* A region that is younger than this counts as used once. */
 #define FRESH_SECONDS 3600u
 
 struct replica_regions {

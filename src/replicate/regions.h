@@ -28,8 +28,8 @@ struct replica_region {
 
 struct replica_regions;
 
-/* `most`: how many are made, for the sake of memory; those that the disk has
- * are known in any case.  NULL: no memory. */
+/* `most`: number of regions that may be made, so that the memory is bounded;
+ * those that the disk has are known in any case.  NULL: no memory. */
 struct replica_regions *regions_new(size_t most);
 void regions_set_most(struct replica_regions *regions, size_t most);
 void regions_free(struct replica_regions *regions);
@@ -40,7 +40,7 @@ int regions_add(struct replica_regions *regions,
 void regions_remove(struct replica_regions *regions, uint64_t sector);
 
 size_t regions_count(const struct replica_regions *regions);
-/* Is there room for no more than there are, or are there more than that? */
+/* regions_full: may no more be made? regions_over: are there more than that? */
 bool regions_full(const struct replica_regions *regions);
 bool regions_over(const struct replica_regions *regions);
 uint64_t regions_sectors(const struct replica_regions *regions);

@@ -14,12 +14,14 @@
 #include "base/csum.h"
 #include "base/units.h"
 
-#define NEAR_SECTORS 64u	/* distance up to which the head just goes on */
+#define NEAR_SECTORS 64u	/* distance in sectors up to which the head just
+				 * goes on */
 #define LEAST_READS 4u		/* least number of reads in a sequence */
 #define STREAM_SETS 64u		/* sets of readers, by the number of the file */
 #define STREAMS 16u		/* readers that are told apart in a set */
-#define STREAM_READS 4u		/* a row to which the head came so often, */
-#define STREAM_SECTORS 2048u	/* and so long (1 MiB), is a stream */
+#define STREAM_READS 4u		/* a row of reads to which the head came this
+				 * often, and which is */
+#define STREAM_SECTORS 2048u	/* this long (1 MiB), is a stream */
 #define STREAM_GAP_SECTORS 2048u /* sectors of other data within a stream: a
 				  * track */
 #define STREAM_GAP_BLOCKS 8u	/* blocks that a stream may leave out or read
@@ -34,6 +36,8 @@
 #define USES 2u			/* times that a saving is expected, while the
 				 * price is paid once */
 #define LEAST_MEAN_NS 20000u	/* least saving for each replica */
+/* Times that two reads must have followed each other before one with a replica
+ * gets another one. */
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* one read in this many of a sequence must
 				 * gain */
@@ -53,7 +57,7 @@ struct choice_row {
 struct judged {
 	struct heat_read read;
 	uint64_t way_ns;	/* time that the head took to get to it */
-	uint64_t price_ns;	/* of a replica */
+	uint64_t price_ns;	/* cost of making a replica */
 	uint32_t row;		/* it belongs to, from 1 on; 0: none */
 	bool goes_on;		/* it begins where the one before it ended */
 	bool first;		/* it may get its first replica */
@@ -77,7 +81,8 @@ struct replica_chooser {
 	enum choice_part part;
 	struct judged *judged;	/* [1] to [reads]; [0] is the one before */
 	size_t reads, at;	/* number of them, and where this part is */
-	uint32_t block;		/* CHOICE_BLOCKS: of read `at` */
+	uint32_t block;		/* CHOICE_BLOCKS: the block of read `at` that
+				 * comes next */
 	bool known_before;	/* [0] is known */
 	struct replica_choice *choices;
 	size_t n, most;
@@ -364,7 +369,7 @@ void replica_chooser_free(struct replica_chooser *chooser)
 	free(chooser);
 }
 
-/* The reads are copied: new ones come in their place. */
+/* Copies the reads, as new ones will replace them. */
 static void reads_copy(struct replica_chooser *chooser, uint64_t first)
 {
 	const struct heat_read *read;
@@ -414,7 +419,7 @@ struct replica_chooser *replica_chooser_new(const struct heat *heat,
 	return NULL;
 }
 
-/* Takes blocks of the read that this part is at.  Their number. */
+/* Takes blocks of the read `at`; returns their number. */
 static unsigned blocks_take(struct replica_chooser *chooser)
 {
 	const struct judged *judged = &chooser->judged[chooser->at];

@@ -1,12 +1,13 @@
 /*
- * file_scan.c - scans: their files, what becomes of them, and the end.
+ * file_scan.c - scans: their files, changes of these, and the end.
  */
 #include "scan/scan_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of the memory for nodes, all scans may take a fourth. */
+/* All scans together may take a fourth of the memory for nodes, but at least
+ * MEMORY_LEAST each. */
 #define MEMORY_SHARE (4u * FILE_SCANS_MOST)
 #define MEMORY_LEAST (4u << 20)
 /* Reads at a time, for the last part of a scan. */
@@ -29,7 +30,8 @@ static bool is_other(const struct interval *at, const void *arg)
 	return at != arg;
 }
 
-/* Sectors that have become another file's are wanted by that. */
+/* Takes the sectors of a run out of the wanted set, but for those that have
+ * become another file's. */
 static void run_unwant(struct scan_run *run)
 {
 	struct file_scan *scan = run->file->scan;
@@ -40,7 +42,7 @@ static void run_unwant(struct scan_run *run)
 				 run->at.end - run->at.first);
 }
 
-/* All that is known of what a file has on disk. */
+/* Frees everything that is known of a file's place on the disk. */
 static void file_unload(struct scan_file *file)
 {
 	struct file_scan *scan = file->scan;
@@ -70,7 +72,8 @@ static void file_free(struct scan_file *file)
 	free(file);
 }
 
-/* What was given of a file is void; it is taken out.  rc 0: it has changed. */
+/* Removes a file from the scan because the records given of it are void. rc 0:
+ * it has changed. */
 static void scan_file_void(struct scan_file *file, int rc)
 {
 	struct file_scan *scan = file->scan;
@@ -132,7 +135,7 @@ static int first_strand(struct scan_file *file)
 	return 0;
 }
 
-/* Nothing of it was given yet: it may as well be seen as it is now. */
+/* Begins a file anew that has changed before any record of it was given. */
 static int file_again(struct scan_file *file)
 {
 	file_unload(file);
@@ -278,7 +281,7 @@ static void scan_free(struct file_scan *scan)
 	free(scan);
 }
 
-/* All files are given up, without a word. */
+/* Drops all files without records about them. */
 static void drop_files(struct file_scan *scan)
 {
 	struct scan_file *file;
@@ -298,7 +301,7 @@ static void drop_queue(struct file_scan *scan)
 	scan->queue_bytes = 0;
 }
 
-/* It is freed when nothing of it is under way. */
+/* The scan is freed when nothing of it is under way. */
 void file_scan_end(struct file_scan *scan)
 {
 	scan->ended = true;
@@ -390,7 +393,7 @@ void file_scan_get_status(const struct file_scan *scan,
 
 /* ---- what is due ---- */
 
-/* Enough of a sample has been given, or all of all files. */
+/* Has enough of a sample been given, or everything of all files? */
 static bool scan_is_over(const struct file_scan *scan)
 {
 	const struct file_scan_options *o = &scan->options;
@@ -418,7 +421,7 @@ static void promote_last(struct file_scan *scan)
 		file_scan_promote(scan, PROMOTED_DEPTH);
 }
 
-/* While the program does not take what there is, nothing is read. */
+/* Stops reading while the program does not take the records. */
 static void block_or_not(struct file_scan *scan)
 {
 	bool blocked = !scan_give_room(scan);

@@ -1,11 +1,11 @@
 /*
- * scan_arrive.c - what has been read: cut into blocks, compared with their
- * checksums, and given.
+ * scan_arrive.c - takes data that was read: cuts it into blocks, compares them
+ * with their checksums, and gives them.
  *
- * It comes in any order and is cut anywhere.  A block of which only a part has
- * come waits for the rest; when too many do, the oldest is read again as a
- * whole.  The same sectors may come twice, when room has changed hands: what a
- * run has been given is left out then.
+ * Data comes in any order and is cut anywhere.  A block of which only a part
+ * has come waits for the rest; when too many wait, the oldest is read again as
+ * a whole.  The same sectors may come twice, when room has changed hands:
+ * sectors that a run has had already are left out then.
  */
 #include "scan/scan_internal.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts held: 4 MiB of data. */
+/* Parts of blocks that are kept: 4 MiB of data. */
 #define PARTS_MOST 1024u
 
 static uint64_t run_sector(const struct scan_run *run, uint64_t file_sector)
@@ -41,13 +41,13 @@ void scan_arrive_drop(struct file_scan *scan, const struct scan_file *file)
 				  list_entry(pos, struct scan_part, link));
 }
 
-/* What has come of a block is to be read again. */
+/* Gives up the part of a block, and has it read again. */
 static void part_leave(struct file_scan *scan, struct scan_part *part)
 {
 	unsigned i;
 
 	for (i = 0; i < BLOCK_SECTORS; i++)
-		/* Without memory for it the file would never end. */
+		/* Without memory for this the file would never end. */
 		if ((part->have >> i & 1) &&
 		    freeblock_want(scan->task,
 				   run_sector(part->run[i],
@@ -96,7 +96,8 @@ static bool block_fits(const struct scan_run *run, unsigned i,
 	return csum_block(data) == run->sum[i];
 }
 
-/* A block is here that may lie in several runs: only the first gives it. */
+/* A block is complete that may lie in several runs: only the first of them
+ * gives it. */
 static void part_whole(struct scan_part *part)
 {
 	struct scan_run *owner = part->run[0];
@@ -115,7 +116,7 @@ static void part_whole(struct scan_part *part)
 	part_free(part->file->scan, part);
 }
 
-/* Sectors [off, off + n) of the file, within a block. */
+/* Adds sectors [off, off + n) of the file, within a block. */
 static void part_add(struct scan_run *run, uint64_t off, unsigned n,
 		     const uint8_t *data)
 {
@@ -135,7 +136,8 @@ static void part_add(struct scan_run *run, uint64_t off, unsigned n,
 		part_whole(part);
 }
 
-/* Whole blocks [i, i + n) of a run: those that fit are given together. */
+/* Takes whole blocks [i, i + n) of a run: those that match their checksums are
+ * given together. */
 static void blocks_arrive(struct scan_run *run, unsigned i, unsigned n,
 			  const uint8_t *data)
 {
@@ -161,7 +163,7 @@ static bool is_given(const struct scan_run *run, uint64_t block)
 	return (run->done | run->held | run->slow) >> (block - run->first) & 1;
 }
 
-/* A sector of a block cannot be read where it is. */
+/* A sector of a block cannot be read at its place. */
 static void block_unreadable(struct scan_file *file, uint64_t block)
 {
 	struct scan_part *part = part_find(file, block);
@@ -184,7 +186,7 @@ static void block_unreadable(struct scan_file *file, uint64_t block)
 	}
 }
 
-/* Where what is to be treated alike ends: sectors of blocks that were given
+/* End of the sectors that are treated alike: those of blocks that were given
  * already, of a part of a block, or of whole blocks. */
 static uint64_t alike_end(const struct scan_run *run, uint64_t off,
 			  uint64_t end)
@@ -199,7 +201,8 @@ static uint64_t alike_end(const struct scan_run *run, uint64_t off,
 	return to;
 }
 
-/* Sectors [off, end) of the file, all of a run; data NULL: unreadable. */
+/* Takes sectors [off, end) of the file, all of one run; data NULL: they are
+ * unreadable. */
 static void run_arrive(struct scan_run *run, uint64_t off, uint64_t end,
 		       const uint8_t *data)
 {
@@ -257,7 +260,8 @@ static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
 
 	if (scan->ended)
 		return;
-	/* Without memory for it, it is given after all. */
+	/* Without memory to want the sectors again, they are given after
+	 * all. */
 	if (scan_give_full(scan) &&
 	    !freeblock_want(scan->task, sector, sectors))
 		return;

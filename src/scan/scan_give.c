@@ -1,8 +1,8 @@
 /*
  * scan_give.c - records, kept until they are taken, within a bound.
  *
- * Out of file order what was verified becomes a record at once.  In file order
- * a block waits in its run until all before it have been given.
+ * Out of file order a verified block becomes a record at once.  In file order
+ * it waits in its run until all before it have been given.
  */
 #include "scan/scan_internal.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What may wait to be taken; beyond QUEUE_FULL what arrives is dropped and
- * wanted again.  Reads that are under way when the bound is reached still
- * arrive: a track or two, of 2.5 MB at most. */
+/* Bytes of records that may wait to be taken; beyond QUEUE_FULL data that
+ * arrives is dropped and wanted again.  Reads under way when the bound is
+ * reached still arrive: a track or two, of 2.5 MB at most. */
 #define QUEUE_BYTES (4u << 20)
 #define QUEUE_FULL (12u << 20)
 
@@ -81,7 +81,7 @@ size_t file_scan_read(struct file_scan *scan, void *buffer, size_t room)
 
 /* ---- blocks ---- */
 
-/* A record of blocks [i, i + n) of a run, as far as the file goes. */
+/* Makes a record of blocks [i, i + n) of a run, up to the end of the file. */
 static int give_record(struct scan_run *run, unsigned i, unsigned n,
 		       const uint8_t *data)
 {
@@ -111,7 +111,7 @@ static uint64_t block_bits(unsigned i, unsigned n)
 	return (n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX) << i;
 }
 
-/* How many blocks from i on are in a set. */
+/* Number of consecutive blocks from i on that are in a set. */
 static unsigned bits_in_row(uint64_t set, unsigned i)
 {
 	unsigned n = 0;
@@ -143,7 +143,8 @@ void scan_run_done(struct scan_run *run, unsigned i, unsigned n)
 	scan_file_touch(run->file, 0);
 }
 
-/* What of a run is at its turn; true: all that it owns has been given. */
+/* Gives the blocks of a run whose turn it is; true: all that it owns have been
+ * given. */
 static bool run_give_ready(struct scan_run *run)
 {
 	while (run->next < run->blocks) {

@@ -18,13 +18,14 @@
 #include "sched/freeblock/freeblock.h"
 #include "sched/queue/interval_tree.h"
 
-/* So often a file is begun anew that changes before something of it is given;
- * then it is said to have changed. */
+/* Times that a file is begun anew that changes before a record of it was given;
+ * then it counts as changed. */
 #define SCAN_TRIES 3u
 
 /* Blocks that one transaction loads at most: 4 MiB, 16 leaves of checksums. */
 #define SCAN_LOAD_BLOCKS 1024u
-/* Of a scan in file order: these hold memory until they are given. */
+/* The same for a scan in file order, which keeps the blocks in memory until
+ * they are given. */
 #define SCAN_LOAD_ORDER_BLOCKS 256u
 
 /* Consecutive sectors of a file on disk, within one window of checksums.  All
@@ -37,12 +38,14 @@ struct scan_run {
 	struct scan_file *file;
 	uint64_t off;		/* sectors: where it begins in the file */
 	uint64_t first;		/* its first block */
-	unsigned blocks;	/* that it meets, TRAX_CSUM_WINDOW_BLOCKS at
-				   most */
-	unsigned next;		/* file order: the first that is not given */
+	unsigned blocks;	/* blocks that it overlaps,
+				 * TRAX_CSUM_WINDOW_BLOCKS at most */
+	unsigned next;		/* file order: the first block that is not given
+				 * yet */
 	uint64_t own;		/* a bit for each block that it has to give */
-	uint64_t done;		/* a bit for each that was given */
-	uint64_t slow;		/* a bit for each that a user's read finds */
+	uint64_t done;		/* a bit for each block that was given */
+	uint64_t slow;		/* a bit for each block that is read like a
+				 * user's read */
 	uint64_t held;		/* file order: verified and not given yet */
 	uint8_t *data;		/* file order: of all its blocks */
 	size_t bytes;		/* memory of it */
@@ -55,7 +58,8 @@ struct scan_part {
 	struct scan_file *file;
 	uint64_t block;
 	uint8_t have;		/* a bit for each sector */
-	struct scan_run *run[BLOCK_SECTORS];	/* that the sector is of */
+	struct scan_run *run[BLOCK_SECTORS];	/* for each sector the run that
+						 * it belongs to */
 	uint8_t data[BLOCK_BYTES];
 };
 
@@ -71,10 +75,9 @@ struct scan_file {
 	struct list link;	/* in scan->files */
 	uint64_t ino;
 	uint64_t size;		/* bytes, when it was begun */
-	unsigned strands;	/* that are not loaded */
+	unsigned strands;	/* strands that are not loaded */
 	unsigned slow;		/* blocks that wait for a user's read */
-	unsigned tries;		/* it was begun anew, nothing having been
-				   given */
+	unsigned tries;		/* times that it was begun anew */
 	bool begun, sent;	/* a record of it was made */
 	int failed;		/* why it cannot be read */
 	struct list runs;
@@ -102,7 +105,8 @@ struct scan_load {
 	uint64_t sector;	/* of the file: looked up so far */
 	bool over;
 	struct list runs;	/* found */
-	uint64_t window;	/* that csums is of; UINT64_MAX: none */
+	uint64_t window;	/* window that `csums` belongs to; UINT64_MAX:
+				 * none */
 	struct csum_window csums;
 	uint64_t begun_ns;
 };
@@ -134,8 +138,9 @@ struct file_scan {
 	size_t queue_bytes;
 	bool blocked;		/* the queue is full */
 	struct scan_load load;
-	uint64_t load_ns;	/* no load before, while much is wanted */
-	uint64_t retry_ns;	/* no load before */
+	uint64_t load_ns;	/* no load before this time while much is
+				 * wanted */
+	uint64_t retry_ns;	/* no load before this time, after a failure */
 	struct {
 		bool busy;
 		struct scan_slow *at;	/* NULL: it is void meanwhile */
@@ -155,13 +160,13 @@ struct file_scans {
 
 /* ---- file_scan.c ---- */
 
-/* Runs that are over are freed; files that are through, or have failed, are
- * taken out.  At the end of each entry from outside. */
+/* Frees runs that are over, and removes files that are complete or have failed.
+ * Called at the end of each call from outside. */
 void scan_sweep(struct file_scan *scan);
 
 /* ---- scan_load.c ---- */
 
-/* Loads the next strand if there is room; when to call it again. */
+/* Loads the next strand if there is room; returns when to call it again. */
 uint64_t scan_load_next(struct file_scan *scan);
 void scan_load_drop(struct file_scan *scan, const struct scan_file *file);
 
@@ -181,7 +186,7 @@ int scan_give(struct file_scan *scan, const struct scan_record *head,
  * unreadable (data NULL), now or when it is their turn.  -ENOMEM. */
 int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
 		     const uint8_t *data);
-/* In file order: what is at its turn. */
+/* In file order: gives the blocks of a file whose turn it is. */
 void scan_give_ready(struct scan_file *file);
 /* These blocks of a run need nothing more. */
 void scan_run_done(struct scan_run *run, unsigned i, unsigned n);
@@ -189,13 +194,14 @@ void scan_run_done(struct scan_run *run, unsigned i, unsigned n);
 void scan_file_touch(struct scan_file *file, int rc);
 /* Is there room for more records? */
 bool scan_give_room(const struct file_scan *scan);
-/* So much that what arrives is to be read again later. */
+/* Are there so many records that data that arrives has to be read again
+ * later? */
 bool scan_give_full(const struct file_scan *scan);
 
 /* ---- scan_slow.c ---- */
 
-/* A block, or (run NULL) an inline file, is to be read like a user would; when
- * there is no memory for that the file has failed. */
+/* Has a block, or (run NULL) an inline file, read like a user would; without
+ * memory for that the file fails. */
 void scan_slow_add(struct scan_file *file, struct scan_run *run,
 		   unsigned block);
 /* Begins with the next. */

@@ -18,11 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PACE 300u		/* of the time, one part for loading */
+#define PACE 300u		/* loading takes at most this part of the
+				 * time */
 #define PACE_MOST_NS UINT64_C(10000000000)
-#define AT_ONCE_SECTORS 131072u	/* less is wanted: 64 MiB */
-#define RETRY_NS UINT64_C(1000000000)	/* after a lack of memory, or of data
-					   that stays dirty */
+#define AT_ONCE_SECTORS 131072u	/* when fewer sectors are wanted (64 MiB) the
+				 * next strand is loaded at once */
+#define RETRY_NS UINT64_C(1000000000)	/* pause after a lack of memory, or
+					 * while data stays dirty */
 /* A strand of a large file, and how many it has at most. */
 #define STRAND_BLOCKS 8192u	/* 32 MiB */
 #define STRANDS_MOST 64u
@@ -40,8 +42,8 @@ static size_t run_bytes(const struct file_scan *scan, unsigned blocks)
 	       (scan->options.file_order ? blocks * BLOCK_BYTES : 0);
 }
 
-/* A run of `n` sectors at `sector`, from `off` of the file on, whose blocks all
- * have checksums in load->csums. */
+/* Makes a run of `n` sectors at `sector`, from `off` of the file on, whose
+ * blocks all have checksums in load->csums. */
 static struct scan_run *run_new(struct scan_load *load, uint64_t sector,
 				uint64_t off, uint64_t n)
 {
@@ -70,7 +72,7 @@ static struct scan_run *run_new(struct scan_load *load, uint64_t sector,
 					     [at % CHUNK_BLOCKS];
 	}
 	run->own = blocks < 64 ? (UINT64_C(1) << blocks) - 1 : UINT64_MAX;
-	/* A block that began in the run before is that one's. */
+	/* A block that begins in the run before belongs to that one. */
 	last = list_empty(&load->runs) ? NULL :
 		list_entry(load->runs.prev, struct scan_run, link);
 	if (off % BLOCK_SECTORS && last)
@@ -86,7 +88,7 @@ static bool has_sum(const struct scan_load *load, uint64_t sector)
 	return load->csums.mask[at / CHUNK_BLOCKS] >> at % CHUNK_BLOCKS & 1;
 }
 
-/* The runs of [from, end) of the file, within a window, that begins at
+/* Makes the runs of [from, end) of the file, within a window, which begins at
  * `sector`. */
 static int add_runs(struct scan_load *load, uint64_t sector, uint64_t from,
 		    uint64_t end)
@@ -126,7 +128,7 @@ static int load_window(struct fs_txn *txn, struct scan_load *load)
 	return rc;
 }
 
-/* What lies at load->sector, to the end of its window or extent. */
+/* Looks up the data at load->sector, to the end of its window or extent. */
 static int load_extent(struct fs_txn *txn, struct scan_load *load)
 {
 	const uint64_t each = TRAX_CSUM_WINDOW_BLOCKS * BLOCK_SECTORS;
@@ -230,7 +232,7 @@ static void want_runs(struct file_scan *scan, struct scan_file *file)
 	}
 }
 
-/* It goes on later: in file order with this one first. */
+/* Puts a strand back that goes on later: in file order as the first one. */
 static void strand_back(struct file_scan *scan, struct scan_strand *strand)
 {
 	if (scan->options.file_order && strand->file->begun)
@@ -256,7 +258,7 @@ static void strand_failed(struct file_scan *scan, struct scan_strand *strand,
 		scan_file_touch(file, rc);
 }
 
-/* What it has up to load->end is in load->runs. */
+/* The strand's data up to load->end is in load->runs. */
 static void strand_loaded(struct file_scan *scan, struct scan_strand *strand)
 {
 	scan_file_touch(strand->file, 0);
@@ -291,7 +293,7 @@ static void load_over(struct scan_load *load, int rc)
 
 /* ---- the beginning ---- */
 
-/* The first strand of a file has been found to be so long: it is cut. */
+/* Cuts the first strand of a file, whose length is known now. */
 static int cut_strands(struct file_scan *scan, struct scan_strand *strand)
 {
 	uint64_t blocks = (strand->file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
@@ -323,7 +325,8 @@ static int cut_strands(struct file_scan *scan, struct scan_strand *strand)
 	return 0;
 }
 
-/* All of the file's data has a place; a change from now on is noticed. */
+/* Begins a file: all of its data has a place, and changes from now on are
+ * noticed. */
 static int file_begin(struct file_scan *scan, struct scan_load *load)
 {
 	struct scan_file *file = load->strand->file;

@@ -52,11 +52,11 @@ struct scan_status {
 	uint64_t id;
 	uint32_t state;		/* SCAN_BLOCKED: the program does not read */
 	uint32_t promoted;	/* requests at a time; 0: in gaps only */
-	uint64_t files;		/* added and not through */
+	uint64_t files;		/* files that were added and are not complete */
 	uint64_t whole_files, changed_files;
 	uint64_t given_bytes;	/* of file data, in records that were made */
 	uint64_t total_bytes;	/* expected, as the program said; 0: unknown */
-	uint64_t wanted_bytes;	/* asked of the disk now */
+	uint64_t wanted_bytes;	/* bytes that are wanted from the disk now */
 	uint64_t run_ns;	/* since it began, without pauses */
 	uint64_t gap_bytes, idle_bytes, promoted_bytes, passed_bytes;
 };
@@ -66,10 +66,11 @@ struct scan_status {
 
 /* The first request on a scan; EBUSY: it has begun, or too many are open. */
 struct scan_begin {
-	uint64_t total_bytes;	/* that will be added; 0: not known */
-	uint64_t sample_bytes;	/* so many are enough; 0: all */
-	uint64_t last_bytes;	/* the last so many are read like a user's
-				   reads; 0: none */
+	uint64_t total_bytes;	/* bytes of files that will be added; 0: not
+				 * known */
+	uint64_t sample_bytes;	/* bytes that are enough; 0: all */
+	uint64_t last_bytes;	/* this many bytes at the end are read like a
+				 * user's reads; 0: none */
 	uint32_t flags;		/* SCAN_FILE_ORDER */
 	uint32_t id;		/* out: for SCAN_IOC_ADD */
 	uint64_t key;		/* out: for SCAN_IOC_ADD */

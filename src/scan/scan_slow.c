@@ -1,7 +1,7 @@
 /*
- * scan_slow.c - what has to be read like a user would: files within the tree,
- * and blocks whose place did not hold what the checksum says.  They may be in
- * the log only, have moved, or be damaged; a user's read knows what to do.
+ * scan_slow.c - reads data as a user would: inline files, and blocks whose
+ * place did not hold content that matches the checksum.  They may be in the log
+ * only, have moved, or be damaged; a user's read handles all of these.
  */
 #include "scan/scan_internal.h"
 

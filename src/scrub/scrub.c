@@ -1,14 +1,14 @@
 /*
- * scrub.c - passes, and where they are.
+ * scrub.c - passes, and how far they are.
  *
- *	waiting --(time, start)--> running --(end of the disk)--> waiting
- *	                           |    ^
- *	                           v    |
- *	                           paused
+ * waiting --(time, start)--> running --(end of the disk)--> waiting
+ *                            |    ^
+ *                            v    |
+ *                            paused
  *
  * Running: bands are read from their beginning to their end (scrub_bands.c);
- * now and then, when every suspect was looked at, it is stored how far they
- * are.  What is under way when the file system is closed is read again.
+ * from time to time, when every suspect was looked at, the cursors are stored.
+ * What is under way when the file system is closed is read again.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -21,8 +21,11 @@
 #include "scrub/scrub_internal.h"
 
 #define DAY_SECONDS 86400u
-#define ITEM_VERSION 3u
+#define ITEM_VERSION 3u	/* Version of scrub_item (format.h). */
+/* The cursors of a running pass are stored once a minute; after a crash no more
+ * than that is read again. */
 #define STORE_NS (60 * NS_PER_SECOND)
+/* Alignment of buffers that nodes are read into, in bytes. */
 #define NODE_ALIGN 4096u
 
 static int64_t now_seconds(const struct scrub *scrub)
@@ -30,7 +33,7 @@ static int64_t now_seconds(const struct scrub *scrub)
 	return env_wall_ns(scrub->fs->env) / NS_PER_SECOND;
 }
 
-/* ---- what is stored ---- */
+/* ---- the stored item ---- */
 
 static struct key item_key(void)
 {
@@ -54,7 +57,7 @@ static bool item_is_known(const struct tree_item *found)
 				le16_get(item->bands) * sizeof(le32);
 }
 
-/* The cursors are those of a disk of this size. */
+/* Are the stored cursors those of a disk of this size? */
 static bool item_fits(const struct scrub *scrub, const struct tree_item *found)
 {
 	const struct scrub_item *item = found->value;
@@ -63,8 +66,8 @@ static bool item_fits(const struct scrub *scrub, const struct tree_item *found)
 	       le64_get(item->sectors) == scrub->fs->disk->limits.sectors;
 }
 
-/* While something is suspect the cursors stay where they were: by a crash, or
- * the end of the mount, it is forgotten. */
+/* While there are suspects the stored cursors stay where they were, as a crash
+ * or the end of the mount forgets suspects. */
 static unsigned store_cursors(const struct scrub *scrub,
 			      const struct tree_item *old,
 			      struct scrub_stored *stored)
@@ -127,7 +130,8 @@ static const struct fs_txn_type store_type = {
 	.end = store_end,
 };
 
-/* Lost at worst: then some windows are read again. */
+/* Stores the cursors in the background.  If that is lost some windows are read
+ * again. */
 static void scrub_store(struct scrub *scrub)
 {
 	scrub->store_again = scrub->storing;
@@ -297,8 +301,7 @@ static void pass_end(struct scrub *scrub)
 
 static int64_t next_pass_seconds(const struct scrub *scrub)
 {
-	/* Before the first pass: a period after the mount that began to
-	 * count. */
+	/* Before the first pass the period counts from the first mount. */
 	int64_t from = scrub->ended_seconds ? scrub->ended_seconds :
 					      scrub->begun_seconds;
 
@@ -317,8 +320,8 @@ static void pass_begin(struct scrub *scrub)
 	scrub_store(scrub);
 }
 
-/* Times that have not come yet were noted before the clock was set back.  The
- * period counts from now on, or there would be no pass until they have come. */
+/* Corrects stored times that lie in the future, as the clock was set back: the
+ * period counts from now on, or there would be no pass until then. */
 static void correct_times(struct scrub *scrub, int64_t now)
 {
 	if (scrub->begun_seconds <= now && scrub->ended_seconds <= now)
@@ -347,13 +350,13 @@ static uint64_t wait_for_pass(struct scrub *scrub, uint64_t now_ns)
 	return now_ns + (uint64_t)(next - now) * NS_PER_SECOND;
 }
 
-/* A pass that is under way. */
+/* Continues a pass. */
 static uint64_t pass_run(struct scrub *scrub)
 {
 	uint64_t now_ns = env_now_ns(scrub->fs->env);
 	uint64_t next_ns = scrub_bands_run(scrub);
 
-	/* What is suspect may be forgotten by a crash behind this. */
+	/* Suspects may be forgotten by a crash after this. */
 	if (scrub->suspects || scrub->loading)
 		return next_ns;
 	if (scrub_bands_done(scrub)) {
@@ -383,7 +386,7 @@ uint64_t scrub_run(struct scrub *scrub)
 		;
 	if (scrub->state == SCRUB_RUNNING)
 		next_ns = pass_run(scrub);
-	/* What was begun has to reach the disk. */
+	/* Requests that were submitted here have to reach the disk. */
 	return scrub_is_busy(scrub) != was_busy ? now_ns : next_ns;
 }
 
@@ -461,7 +464,7 @@ static const char *state_name(enum scrub_state state)
 	return names[state];
 }
 
-/* Seconds until the end of the pass, as it went so far; -1: not known. */
+/* Seconds until the end of the pass, at the speed so far; -1: not known. */
 static json_int_t eta_seconds(const struct scrub_status *s)
 {
 	double rate = s->run_ns ? (double)s->run_sectors / (double)s->run_ns :

@@ -2,18 +2,19 @@
  * scrub.h - reads everything that is allocated and verifies it, in free
  * bandwidth and idle time (sched/freeblock/freeblock.h).
  *
- * A pass goes over the disk by address, a window of owners after the other;
- * what of a window passes under the head first is read first.  Data is compared
- * with its checksums, and so are copies of it in free space
- * (fs/replica/replica.h), nodes with what they say of themselves, superblocks,
- * roots and geometry with their checksums; the log is read.  A mismatch is
- * damage only when the mapping, looked up again, still says so and the place,
- * read again, too: then it is noted (fs/op/errors.h) and healed from a copy,
- * where there is one.  A bad copy is noted and dropped.
+ * A pass goes over the disk by address, one window of owners after the other;
+ * the sectors of a window are read in the order in which they pass under the
+ * head.  Data is compared with its checksums, and so are its replicas
+ * (fs/table/replica.h); nodes are compared with their headers, superblocks,
+ * roots and geometry with their checksums, and records of the log are verified.
+ * A mismatch is damage only if the mapping, looked up again, is the same and
+ * the place, read again, is still bad: then it is noted (fs/op/errors.h) and
+ * healed from another copy, where there is one.  A bad replica is noted and
+ * dropped.
  *
- * Where a pass is, is stored at the end of each window (ITEM_SCRUB): it goes on
- * there after a remount or a crash.  The next one begins a period after the end
- * of the last.
+ * The position of a pass is stored (ITEM_SCRUB): it goes on there after a
+ * remount or a crash.  The next pass begins a period after the end of the last
+ * one.
  */
 #ifndef TRAX_SCRUB_SCRUB_H
 #define TRAX_SCRUB_SCRUB_H
@@ -29,37 +30,43 @@ enum scrub_state { SCRUB_WAITING, SCRUB_RUNNING, SCRUB_PAUSED };
 
 struct scrub_status {
 	enum scrub_state state;
-	uint64_t passes;	/* ended */
-	uint64_t done_sectors, all_sectors;	/* of this pass */
-	uint64_t run_ns;	/* spent on it since the mount */
-	uint64_t run_sectors;	/* and read */
-	uint64_t errors;	/* found, by this pass */
-	uint64_t suspects;	/* looked at once more */
-	int64_t begun_seconds, ended_seconds;	/* this pass, the last one;
-						   since 1970, 0: never */
-	int64_t next_seconds;	/* 0: when somebody starts it */
+	uint64_t passes;	/* passes that have ended */
+	uint64_t done_sectors, all_sectors;	/* sectors read in this pass,
+						 * and sectors that it has to
+						 * read */
+	uint64_t run_ns;	/* time spent on it since the mount */
+	uint64_t run_sectors;	/* sectors read in that time */
+	uint64_t errors;	/* errors found by this pass */
+	uint64_t suspects;	/* places that were looked at once more */
+	int64_t begun_seconds, ended_seconds;	/* begin of this pass, end of
+						 * the last one, in seconds
+						 * since 1970; 0: never */
+	int64_t next_seconds;	/* when the next pass begins; 0: when somebody
+				 * starts it */
 };
 
-/* days 0: only when it is started by hand.  A file system that is read-only is
- * read, but nothing is stored.  -ENOMEM. */
+/* `days` between passes; 0: a pass begins only when it is started by hand.  A
+ * read-only file system is read, but nothing is stored. -ENOMEM. */
 int scrub_open(struct fs *fs, unsigned days, struct scrub **scrub);
 
 /* Waits for what is under way (fs_run); before fs_close.  NULL is harmless. */
 void scrub_close(struct scrub *scrub);
 
-/* Idle time, for whatever uses it, begins when nobody has asked for anything
- * for so long (100 ms) and for ten times the gaps there were lately. */
+/* Sets the least time without operations of users (100 ms) after which idle
+ * time begins, for all background work; it is at least ten times the recent
+ * gaps between operations. */
 void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns);
 
-/* Idle time ends after so long, so that the drive may spin down, until somebody
- * asks for something; 0: never. */
+/* Idle time ends after this time, so that the drive may spin down, until the
+ * next operation of a user; 0: never. */
 void scrub_set_sleep(struct scrub *scrub, uint64_t sleep_ns);
 
 /* Does what is due; returns when it wants to be called again at the latest.
  * Beside fs_run. */
 uint64_t scrub_run(struct scrub *scrub);
 
-/* A pass from the beginning; goes on with one that is under way or paused. */
+/* Starts a pass from the beginning, or continues one that is under way or
+ * paused. */
 void scrub_start(struct scrub *scrub);
 void scrub_pause(struct scrub *scrub);
 void scrub_resume(struct scrub *scrub);

@@ -1,14 +1,14 @@
 /*
  * scrub_bands.c - the disk in bands, each read from its beginning to its end by
- * windows of its own, so that wanted sectors lie all over the disk at any time.
- * A head that moves at random seldom passes one window that is small against
- * the disk; with some hundred windows it gets most of what is possible
- * (traxbench sched pass).
+ * windows of its own, so that there are wanted sectors all over the disk at any
+ * time.  A head that moves at random seldom passes over a single window, which
+ * is small against the disk; with some hundred windows it finds most of what is
+ * possible (traxbench sched pass).
  *
  * Loading a window costs reads of tree leaves, which must not disturb users.
- * It is done at once when little is wanted, otherwise after a pause that is a
- * multiple of the time that the last window took.  Bands take turns in an order
- * that spreads the loaded windows evenly.
+ * It is done at once when few sectors are wanted, otherwise after a pause that
+ * is a multiple of the time that the last window took.  Bands take turns in an
+ * order that spreads the loaded windows evenly.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,11 +19,16 @@
 #include "scrub/scrub_internal.h"
 
 #define BAND_SECTORS_LEAST 131072u	/* 64 MiB */
-#define PACE 300u			/* of the time, one part for loading */
+#define PACE 300u			/* loading takes at most this part of
+					 * the time */
+/* Longest pause before the next window is loaded. */
 #define PACE_MOST_NS (10 * NS_PER_SECOND)
-#define AT_ONCE_SECTORS 131072u		/* less is wanted */
-#define RETRY_NS (60 * NS_PER_SECOND)
-#define SKIP_SECTORS 131072u		/* after a leaf that is lost */
+#define AT_ONCE_SECTORS 131072u		/* when fewer sectors are wanted the
+					 * next window is loaded at once: 64
+					 * MiB */
+#define RETRY_NS (60 * NS_PER_SECOND)	/* Pause after a lack of memory. */
+#define SKIP_SECTORS 131072u		/* sectors passed over when a leaf with
+					 * owners cannot be read: 64 MiB */
 #define STORED_SECTORS PIECE_SECTORS	/* unit of a stored cursor */
 #define STORED_DONE UINT32_MAX
 
@@ -48,7 +53,7 @@ static size_t window_bytes(size_t runs, size_t pieces, size_t sums)
 
 #define WINDOW_BYTES window_bytes(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS)
 
-/* NULL: no memory. */
+/* Makes a window; NULL: no memory. */
 static struct scrub_window *window_new(size_t runs, size_t pieces, size_t sums)
 {
 	size_t bytes = window_bytes(runs, pieces, sums);
@@ -63,7 +68,7 @@ static struct scrub_window *window_new(size_t runs, size_t pieces, size_t sums)
 	return w;
 }
 
-/* With room for what it has, and no more. */
+/* Copies a window to one with room for its content only. */
 static struct scrub_window *window_copy(const struct scrub_window *from)
 {
 	struct scrub_window *w =
@@ -89,7 +94,7 @@ static struct scrub_window *window_copy(const struct scrub_window *from)
 	return w;
 }
 
-/* A power of two, for the order of turns. */
+/* Number of bands: a power of two, for the order of turns. */
 static unsigned scrub_bands_count(const struct scrub *scrub)
 {
 	size_t most = memory_bytes(scrub) / WINDOW_BYTES;
@@ -116,7 +121,7 @@ int scrub_bands_open(struct scrub *scrub)
 	return 0;
 }
 
-/* The oldest window of a band is over, or given up. */
+/* Frees the oldest window of a band. */
 static void window_leave(struct scrub *scrub, struct scrub_band *band)
 {
 	struct scrub_window *w = band->first;
@@ -215,8 +220,9 @@ uint64_t scrub_bands_read_sectors(const struct scrub *scrub)
 
 /* ---- windows ---- */
 
-/* Sectors are not counted for this: where room has changed hands during a pass
- * they may be in windows of two bands, wanted by both. */
+/* Frees windows of a band that have ended.  Their sectors are not counted for
+ * this: if room has changed hands during a pass, sectors may be in windows of
+ * two bands, and wanted by both. */
 static void windows_over(struct scrub *scrub, struct scrub_band *band)
 {
 	struct scrub_window *w;
@@ -233,7 +239,8 @@ static void windows_over(struct scrub *scrub, struct scrub_band *band)
 	}
 }
 
-/* A leaf is lost: the owners of its sectors cannot be found out. */
+/* Passes over the sectors of a leaf that cannot be read: their owners are not
+ * known. */
 static void window_skip(struct scrub *scrub, struct scrub_window *w)
 {
 	if (w->end < w->from + SKIP_SECTORS)
@@ -307,8 +314,8 @@ static void window_load(struct scrub *scrub, unsigned i)
 	scrub_load_start(scrub);
 }
 
-/* The next in turn of those with the fewest windows; `bands`: nothing is to be
- * loaded. */
+/* Chooses the next band in turn among those with the fewest windows; `bands`:
+ * nothing is to be loaded. */
 static unsigned next_turn(const struct scrub *scrub)
 {
 	/* Odd, so that it comes round to all, and about the golden section. */

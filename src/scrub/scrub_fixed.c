@@ -1,9 +1,10 @@
 /*
- * scrub_fixed.c - what has its place from the beginning: superblocks, the roots
- * of the generation on disk, the geometry.  Few and small, so a pass that comes
- * by reads each once more in one piece, and compares.  Likewise records of the
- * log that came in part, or looked damaged: one that is still needed when it
- * has been read again, and is not what was written, is.
+ * scrub_fixed.c - structures with fixed places: superblocks, the roots of the
+ * durable generation, the geometry.  They are few and small, so a pass that
+ * reads one of their sectors reads the whole structure once more and compares
+ * it.  The same is done for records of the log that were read in part, or
+ * looked damaged: a record is damaged if it is still needed after it has been
+ * read again, and is not what was written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,11 +16,13 @@
 #include "log/log.h"
 #include "scrub/scrub_internal.h"
 
+/* Reads of a structure before it counts as damaged; the largest one that is
+ * read; and the alignment of the buffer; both in bytes. */
 #define SCRUB_FIXED_TRIES 2u
 #define SCRUB_FIXED_MOST_BYTES (64u << 20)
 #define SCRUB_FIXED_ALIGN 4096u
 
-/* A root area that counts begins at this sector: its root. */
+/* Returns the durable root if its area begins at this sector; NULL. */
 static const struct root *root_at(const struct scrub *scrub, uint64_t sector)
 {
 	const struct super *super = fs_super(scrub->fs);
@@ -42,7 +45,7 @@ static size_t payload_bytes(const struct root *root)
 	return (size_t)root->slotmap_bytes + root->group_bytes;
 }
 
-/* A record of the log that is needed begins here. */
+/* Does a record of the log that is needed begin here? */
 static bool log_at(const struct scrub *scrub, uint64_t sector,
 		   struct log_found *found)
 {
@@ -50,7 +53,8 @@ static bool log_at(const struct scrub *scrub, uint64_t sector,
 			       found);
 }
 
-/* What begins at a sector; 0: nothing that can be compared. */
+/* Bytes of the structure that begins at a sector; 0: none that can be
+ * compared. */
 static size_t scrub_fixed_bytes(const struct scrub *scrub, uint64_t sector)
 {
 	const struct super *super = fs_super(scrub->fs);
@@ -69,7 +73,7 @@ static size_t scrub_fixed_bytes(const struct scrub *scrub, uint64_t sector)
 	return bytes <= SCRUB_FIXED_MOST_BYTES ? bytes : 0;
 }
 
-/* NULL: it is good, or nothing any more. */
+/* Why the structure is damaged; NULL: it is good, or is not there any more. */
 static const char *scrub_fixed_why(const struct scrub *scrub, uint64_t sector,
 			     const uint8_t *data)
 {
@@ -133,7 +137,8 @@ static void scrub_fixed_over(struct scrub *scrub, const char *why, int result)
 	scrub->suspect_over(scrub);
 }
 
-/* Goes up when another root counts, or another superblock is written. */
+/* A number that goes up when another root is durable, or another superblock is
+ * written. */
 static uint64_t scrub_fixed_version(const struct scrub *scrub)
 {
 	return tree_durable_root(scrub->fs->tree)->gen +
@@ -149,7 +154,7 @@ static void scrub_fixed_done(struct disk_request *disk)
 	size_t bytes = scrub_fixed_bytes(scrub, suspect->sector);
 	const char *why = NULL;
 
-	/* Another root counts now, or another geometry. */
+	/* Another root is durable now, or another geometry is valid. */
 	if (bytes && bytes == scrub->fixed_bytes &&
 	    scrub_fixed_version(scrub) == scrub->fixed_version)
 		why = disk->result ? "cannot be read" :

@@ -13,16 +13,18 @@
 #include "sched/freeblock/freeblock.h"
 #include "scrub/scrub.h"
 
-/* What a window may have: 32 MiB, 150 KiB of memory at most. */
+/* Most runs, pieces and checksums of a window: 32 MiB of data, 150 KiB of
+ * memory. */
 #define SCRUB_RUNS 512u
 #define SCRUB_PIECES 512u
 #define SCRUB_SUMS (SCRUB_PIECES * CHUNK_BLOCKS)
 #define SCRUB_BANDS 512u	/* at most, a power of two; they fit an item */
 #define SCRUB_PARTS 64u		/* chunks that may be held in part */
+/* Suspects that are remembered; of more, the readers find the damage. */
 #define SCRUB_SUSPECTS 4096u
 #define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
 
-/* A run of sectors with an owner, and what they hold. */
+/* A run of sectors with one owner. */
 struct scrub_extent {
 	uint64_t sector, n;
 	uint64_t ino, off;	/* of data and replicas; off in sectors */
@@ -37,7 +39,7 @@ static inline uint64_t run_place(const struct scrub_extent *run, uint64_t piece)
 	return run->sector - run->off + piece * PIECE_SECTORS;
 }
 
-/* Checksums of 64 KiB of a file. */
+/* The checksums of 64 KiB of a file. */
 struct scrub_sums {
 	uint16_t mask;		/* blocks that have one */
 	const uint32_t *sum;	/* in its window: one for each bit of mask */
@@ -47,7 +49,7 @@ struct scrub_sums {
  * [from, end). */
 struct scrub_window {
 	uint64_t from, end;	/* sectors */
-	uint64_t limit;		/* the next band begins here */
+	uint64_t limit;		/* first sector of the next band */
 	bool last;		/* it is the last window of its band */
 	struct scrub_extent *run;	/* by sector */
 	uint32_t runs;
@@ -57,9 +59,8 @@ struct scrub_window {
 	uint32_t sums;
 	uint64_t sectors;	/* sum of its runs */
 	uint64_t left;		/* about how many of these are still wanted */
-	bool arrived;		/* something was read since `left` was counted
-				 */
-	struct scrub_window *next;	/* in its band */
+	bool arrived;		/* sectors were read since `left` was counted */
+	struct scrub_window *next;	/* the next window of its band */
 	size_t bytes;		/* memory of it and of what it points to */
 };
 
@@ -72,7 +73,7 @@ struct scrub_band {
 	uint64_t cursor;	/* all owners before it have been read */
 	uint64_t loaded;	/* owners from the cursor to here are in
 				   windows */
-	struct scrub_window *first;	/* in order */
+	struct scrub_window *first;	/* windows of the band, in order */
 	unsigned windows;
 };
 
@@ -81,19 +82,21 @@ struct scrub_spot {
 	uint64_t ino, piece;
 	bool copy;		/* it is a replica */
 	uint64_t place;		/* of a replica: run_place() */
-	struct scrub_window *window;	/* that it was loaded with */
+	struct scrub_window *window;	/* the window with which it was
+					 * loaded */
 };
 
 /* A piece of which only some sectors have been read. */
 struct scrub_part {
 	struct scrub_spot at;		/* ino 0: free */
 	const struct scrub_sums *sums;
-	uint64_t have[2];	/* a bit for each sector that is there */
+	uint64_t have[2];	/* a bit for each sector that has been read */
 	uint64_t used;		/* value of part_clock at its last use */
 	uint8_t *data;
 };
 
-/* What may be damaged: blocks of a file, or (ino 0) a node. */
+/* A place that may be damaged: blocks of a file, or (ino 0) a node or a fixed
+ * structure. */
 struct scrub_suspect {
 	uint64_t ino, piece;
 	uint64_t sector;	/* of a node; of a replica: run_place() */
@@ -119,11 +122,12 @@ struct scrub {
 	struct scrub_band *band;
 	unsigned bands;
 	uint64_t band_sectors;
-	uint64_t done_sectors;	/* read by windows that have ended */
+	uint64_t done_sectors;	/* sectors read by windows that have ended */
 	uint64_t passes, errors_before, looked_again;
 	int64_t begun_seconds, ended_seconds;
 	uint64_t run_ns, run_since_ns, run_sectors;
-	uint64_t retry_ns;	/* after a lack of memory: no try before */
+	uint64_t retry_ns;	/* no try before this time, after a lack of
+				 * memory */
 
 	bool storing, store_again;
 	bool moved;		/* a cursor has moved since the last store */
@@ -134,7 +138,8 @@ struct scrub {
 	uint64_t load_begun_ns;
 	uint64_t load_ns;	/* when the next window is loaded */
 	struct scrub_window
-		*window;	/* being loaded, with room for the most */
+		*window;	/* the window that is being loaded, with room
+				 * for the most */
 	size_t windows_bytes;	/* memory of the windows that are read */
 	/* A region of replicas that is loaded in part; end 0: none. */
 	uint64_t region_from, region_end;
@@ -170,7 +175,7 @@ struct scrub {
 int scrub_bands_open(struct scrub *scrub);
 void scrub_bands_close(struct scrub *scrub);
 
-/* All cursors to the beginning. */
+/* Sets all cursors to the beginning. */
 void scrub_bands_rewind(struct scrub *scrub);
 
 /* Sets the cursors from a stored item, which had `bands` bands. */
@@ -192,7 +197,7 @@ uint64_t scrub_bands_read_sectors(const struct scrub *scrub);
 void scrub_load_start(struct scrub *scrub);
 void scrub_bands_loaded(struct scrub *scrub, int rc);
 
-/* How many pieces of a file a run meets. */
+/* Number of pieces of the file that a run overlaps. */
 uint32_t scrub_load_pieces(const struct scrub_extent *run);
 
 /* ---- scrub_verify.c ---- */

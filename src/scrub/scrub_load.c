@@ -1,6 +1,6 @@
 /*
- * scrub_load.c - a window: owners in order of address, then the checksums of
- * those that are data, some leaves a transaction.  It ends with its band, or
+ * scrub_load.c - loads a window: owners in order of address, then the checksums
+ * of those of data, some leaves a transaction.  A window ends with its band, or
  * when one of its arrays is full.  An owner belongs to the band in which it
  * begins.
  */
@@ -15,7 +15,7 @@ static bool is_read(const struct owner_item *owner)
 	return owner->kind != OWNER_BAD;
 }
 
-/* Cuts a run to the pieces there is room for. */
+/* Cuts a run to the pieces that the window has room for. */
 static void run_cut(const struct scrub_window *w, struct scrub_extent *run)
 {
 	uint64_t most = (uint64_t)(SCRUB_PIECES - w->pieces) * PIECE_SECTORS -
@@ -74,8 +74,8 @@ static int load_owner(struct fs_txn *txn, struct scrub *scrub,
 	return window_add(scrub->window, sector, owner) ? 0 : -ENOSPC;
 }
 
-/* The owner that begins before the cursor and goes over it, if it is this
- * band's. */
+/* Adds the owner that begins before the cursor and reaches beyond it, if it
+ * belongs to this band. */
 static int load_first(struct fs_txn *txn, struct scrub *scrub)
 {
 	struct scrub_window *w = scrub->window;
@@ -146,7 +146,8 @@ static void sums_take(struct scrub_window *w, const struct csum_window *from,
 			w->sum[w->sums++] = from->sum[piece][i];
 }
 
-/* The checksums of a run; -EINPROGRESS: in another transaction. */
+/* Loads the checksums of a run; -EINPROGRESS: the rest needs another
+ * transaction. */
 static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 			 const struct scrub_extent *run)
 {

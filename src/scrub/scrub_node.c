@@ -1,14 +1,14 @@
 /*
- * scrub_node.c - a copy of a node that may be damaged.
+ * scrub_node.c - looks at a copy of a node that may be damaged.
  *
  *   read again -> checkpoint -> read again ... -> find -> touch -> checkpoint
  *                                                [txn]+  [txn]
  *
- * One that is still bad may be a slot that has been taken and not yet been
- * written, so it is looked at again behind a checkpoint.  A copy that stays bad
- * is healed from the other one: the node is found by its address in the nodes
- * above it, loaded from the good copy, and changed without a change, so that
- * the next checkpoint writes both copies to other slots.
+ * A slot that looks bad may have been taken and not yet been written, so it is
+ * read again after a checkpoint.  A copy that stays bad is healed from the
+ * other one: the node is found by its address in the nodes above it, loaded
+ * from the good copy, and touched without a change, so that the next checkpoint
+ * writes both copies to other slots.
  */
 #include <errno.h>
 
@@ -17,6 +17,8 @@
 #include "fs/op/fs_txn.h"
 #include "scrub/scrub_internal.h"
 
+/* Reads of a copy, with checkpoints between them, before it counts as
+ * damaged. */
 #define NODE_TRIES 3u
 
 static void node_report(struct scrub *scrub, bool healed)
@@ -45,7 +47,7 @@ static int node_heal_run(struct fs_txn *txn)
 			       addr_make(0, scrub->suspect[0].sector),
 			       &scrub->node_from, &low);
 
-	/* It has gone since: there is nothing to heal. */
+	/* The node is gone: there is nothing to heal. */
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
 	rc = tree_get(txn->tree_txn, low, &item);

@@ -1,8 +1,8 @@
 /*
- * scrub_replicas.c - copies of file blocks (fs/replica/replica.h) in a pass: a
- * region is loaded as runs of what was copied there, each judged by its
- * original's checksums while the original still names it.  A bad one is dropped
- * and noted; nothing is lost by that.
+ * scrub_replicas.c - replicas of file blocks (fs/table/replica.h) in a pass: a
+ * region is loaded as runs of its replicas, each compared with its original's
+ * checksums while the original still names it.  A bad one is dropped and noted;
+ * nothing is lost by that.
  */
 #include <errno.h>
 
@@ -10,12 +10,14 @@
 #include "fs/table/replica.h"
 #include "scrub/scrub_internal.h"
 
-/* Nodes that a lookup may still need. */
+/* Leaves that the next entry may need: its inode's, checksums and REPLICA
+ * items. */
 #define COPY_ROOM 6u
 
 /* ---- loading ---- */
 
-/* The entries of an item from the window's end on; false: it is full. */
+/* Adds the entries of an item from the window's end on; false: the window is
+ * full. */
 static bool scrub_replicas_add(struct scrub_window *w,
 			       const struct tree_item *item)
 {
@@ -88,8 +90,8 @@ int scrub_replicas_load(struct fs_txn *txn, struct scrub *scrub,
 	return 0;
 }
 
-/* Which blocks of a piece, bits, have a copy that counts in a place: where the
- * piece's first block would be. */
+/* Finds the blocks of a piece (as bits) that have a valid replica at a place:
+ * `place` is where the piece's first block would be. */
 static int scrub_replicas_count(struct fs_txn *txn, uint64_t ino,
 				uint64_t piece, uint64_t place,
 				uint16_t *counted)

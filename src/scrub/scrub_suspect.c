@@ -1,10 +1,11 @@
 /*
- * scrub_suspect.c - what may be damaged, one after the other.
+ * scrub_suspect.c - looks at the suspects, one after the other.
  *
- * Of a file: the piece is loaded by its present mapping, as a reader would
- * (from memory, from the disk, from copies; what cannot be had is noted there).
- * Then healing reads the places of the blocks in question once more and
- * compares: what was overwritten, moved or deleted meanwhile passes.
+ * For a file the piece is loaded by its present mapping, as a reader would
+ * (from memory, from the disk, from replicas; blocks that cannot be read are
+ * noted there).  Then healing reads the places of the suspected blocks once
+ * more and compares: blocks that were overwritten, moved or deleted meanwhile
+ * pass.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +24,8 @@ static bool scrub_suspect_is_known(const struct scrub *scrub,
 {
 	unsigned i;
 
-	/* The last few: blocks of a piece come one after the other. */
+	/* Only the last few are compared: blocks of a piece come one after the
+	 * other. */
 	for (i = scrub->suspects; i && i + 8 > scrub->suspects; i--)
 		if (scrub->suspect[i - 1].ino == suspect->ino &&
 		    scrub->suspect[i - 1].piece == suspect->piece &&
@@ -59,7 +61,7 @@ void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 	       scrub->suspect[last].piece != piece ||
 	       scrub->suspect[last].copy)
 		last--;
-	/* The first is under way with what it had. */
+	/* The first suspect is being looked at, and gets no more blocks. */
 	if (last || !scrub->suspecting)
 		scrub->suspect[last].blocks |= blocks;
 	else
@@ -69,7 +71,7 @@ void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint64_t place, uint16_t blocks, bool unreadable)
 {
-	/* One that is forgotten is found by its reader. */
+	/* A suspect that finds no room here is found by its reader. */
 	if (blocks && scrub->suspects < SCRUB_SUSPECTS)
 		scrub_suspect_add(scrub, &(struct scrub_suspect){
 			.ino = ino, .piece = piece, .sector = place,
@@ -104,7 +106,7 @@ void scrub_suspect_over(struct scrub *scrub)
 
 /* ---- files ---- */
 
-/* Blocks of which the disk should have what the tree says. */
+/* Blocks whose content on the disk should be that of the tree. */
 static uint16_t blocks_place(const struct scrub *scrub)
 {
 	const struct scrub_suspect *suspect = &scrub->suspect[0];
@@ -143,7 +145,7 @@ static void file_ready(struct read_wait *rwait, int rc)
 	file_loaded(rwait->owner, rc);
 }
 
-/* false: it is over already. */
+/* Loads the piece of a suspect; false: that was done at once. */
 static bool file_load_piece(struct scrub *scrub)
 {
 	const struct scrub_suspect *suspect = &scrub->suspect[0];

@@ -1,11 +1,11 @@
 /*
- * scrub_verify.c - verifies what has been read.
+ * scrub_verify.c - verifies the data that has been read.
  *
- * It comes in any order and is cut anywhere; a block is judged when all of it
- * is there.  What has come in part is
- * kept in a few buffers; when these are full the oldest is wanted again as a
- * whole.  What is incomplete when all has come, because the rest of it lies
- * in another window, goes the slow way of suspects.
+ * Data comes in any order and is cut anywhere; a block is compared when all of
+ * it is there.  Parts of blocks are kept in a few buffers; when these are full
+ * the oldest piece is wanted again as a whole.  A piece that is incomplete when
+ * all of its window has been read, because the rest lies in another window,
+ * becomes a suspect, which is read separately.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "log/log.h"
 #include "scrub/scrub_internal.h"
 
-/* The first run that ends after a sector. */
+/* Index of the first run that ends after a sector. */
 static uint32_t run_lower(const struct scrub_window *w, uint64_t sector)
 {
 	uint32_t lo = 0, hi = w->runs;
@@ -47,7 +47,8 @@ static void scrub_verify_bad(struct scrub *scrub, const struct scrub_spot *at,
 		scrub_suspect_file(scrub, at->ino, at->piece, blocks);
 }
 
-/* It could not be compared.  A copy is left to the next pass. */
+/* Blocks could not be compared: makes them a suspect.  A replica is left to the
+ * next pass. */
 static void scrub_verify_unsure(struct scrub *scrub,
 				const struct scrub_spot *at, uint16_t blocks)
 {
@@ -75,7 +76,7 @@ static bool run_is_of(const struct scrub_extent *run,
 			   run->kind == OWNER_DATA);
 }
 
-/* Gives up what has come of a piece: it is to be read again. */
+/* Gives up the part of a piece that was read, and has it read again. */
 static void part_leave(struct scrub *scrub, struct scrub_part *part)
 {
 	uint64_t first = part->at.piece * PIECE_SECTORS, end, from;
@@ -162,7 +163,7 @@ static void part_check(struct scrub *scrub, struct scrub_part *part)
 		part->at.ino = 0;
 }
 
-/* Sectors [first, first + n) of a piece. */
+/* Adds sectors [first, first + n) of a piece. */
 static void part_add(struct scrub *scrub, const struct scrub_spot *at,
 		     const struct scrub_sums *sums, unsigned first, unsigned n,
 		     const uint8_t *data)
@@ -181,8 +182,8 @@ static void part_add(struct scrub *scrub, const struct scrub_spot *at,
 
 /* ---- data ---- */
 
-/* Sectors [first, first + n) of a piece: whole blocks at once, the ends
- * kept. */
+/* Takes sectors [first, first + n) of a piece: compares whole blocks at once,
+ * and keeps the ends. */
 static void scrub_verify_fine(struct scrub *scrub, const struct scrub_spot *at,
 			      const struct scrub_sums *sums, unsigned first,
 			      unsigned n, const uint8_t *data)
@@ -202,7 +203,7 @@ static void scrub_verify_fine(struct scrub *scrub, const struct scrub_spot *at,
 	}
 }
 
-/* Blocks of sectors of a piece that have checksums. */
+/* The blocks of these sectors of a piece that have checksums, as bits. */
 static uint16_t blocks_of(const struct scrub_sums *sums, unsigned first,
 			  unsigned n)
 {
@@ -275,7 +276,7 @@ bool scrub_verify_node(const struct scrub *scrub, uint64_t sector,
 	       tree_node_is_good(scrub->fs->tree, data);
 }
 
-/* The nodes that lie within [at, at + n) of a node track. */
+/* Verifies the nodes that lie within [at, at + n) of a node track. */
 static void scrub_verify_nodes(struct scrub *scrub,
 			       const struct scrub_extent *run, uint64_t at,
 			       uint64_t n, const uint8_t *data)
@@ -300,7 +301,8 @@ static void scrub_verify_nodes(struct scrub *scrub,
 	}
 }
 
-/* The records of the log that lie within [at, at + n) of a track of it. */
+/* Verifies the records of the log that lie within [at, at + n) of a log
+ * track. */
 static void scrub_verify_log(struct scrub *scrub,
 			     const struct scrub_extent *run, uint64_t at,
 			     uint64_t n, const uint8_t *data)
@@ -334,7 +336,7 @@ static void scrub_verify_run(struct scrub *scrub, struct scrub_window *w,
 		scrub_fixed_passed(scrub, run->sector + at, n);
 }
 
-/* [sector, end) as far as it belongs to a window. */
+/* Takes the part of [sector, end) that belongs to a window. */
 static void scrub_verify_window(struct scrub *scrub, struct scrub_window *w,
 			 uint64_t sector, uint64_t end, const uint8_t *data)
 {

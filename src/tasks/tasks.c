@@ -1,6 +1,6 @@
 /*
- * tasks.c - the scrub, file scans, moves and the making of replicas: what each
- * does, how far it is, how fast, and by how much all of them together have
+ * tasks.c - shows the scrub, file scans, moves and the making of replicas: what
+ * each does, how far it is, how fast, and by how much all of them together have
  * delayed users.
  */
 #include "tasks/tasks.h"

@@ -1,6 +1,6 @@
 /*
- * tasks.h - what works in the background of a mount, as one table: the
- * attribute trax.tasks, and by name to pause and resume.
+ * tasks.h - the background tasks of a mount as one table: the attribute
+ * trax.tasks, and pausing and resuming them by name.
  */
 #ifndef TRAX_TASKS_TASKS_H
 #define TRAX_TASKS_TASKS_H
@@ -12,7 +12,7 @@ struct fs;
 struct moves;
 struct scrub;
 
-/* What there is of a mount; each but fs may be NULL. */
+/* The tasks of a mount; each but fs may be NULL. */
 struct tasks {
 	struct fs *fs;
 	struct scrub *scrub;
@@ -23,8 +23,8 @@ struct tasks {
 /* JSON text, the caller frees; NULL: no memory. */
 char *tasks_json(const struct tasks *tasks);
 
-/* "scrub", "copies", "cleaning", "order", or "scan-N"; -ENOENT: nothing has
- * that name now. */
+/* Pauses or resumes "scrub", "copies", "cleaning", "order", or "scan-N";
+ * -ENOENT: there is no such task now. */
 int tasks_pause(const struct tasks *tasks, const char *name, bool paused);
 
 #endif
