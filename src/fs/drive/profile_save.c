@@ -72,218 +72,218 @@ static void profile_save_named(void *arg, int rc);
 
 int profile_save_open(struct fs *fs, struct profile_save **out)
 {
-	struct profile_save *keep;
+	struct profile_save *save;
 
 	*out = NULL;
 	if (fs->options.read_only)
 		return 0;
-	keep = calloc(1, sizeof(*keep));
-	if (!keep)
+	save = calloc(1, sizeof(*save));
+	if (!save)
 		return -ENOMEM;
-	if (super_write_init(&keep->supers, fs, profile_save_named, keep)) {
-		free(keep);
+	if (super_write_init(&save->supers, fs, profile_save_named, save)) {
+		free(save);
 		return -ENOMEM;
 	}
-	keep->fs = fs;
-	keep->at_ns = env_now_ns(fs->env) + APART_NS / 5;
-	keep->look_ns = env_now_ns(fs->env) + LOOK_NS;
-	*out = keep;
+	save->fs = fs;
+	save->at_ns = env_now_ns(fs->env) + APART_NS / 5;
+	save->look_ns = env_now_ns(fs->env) + LOOK_NS;
+	*out = save;
 	return 0;
 }
 
-void profile_save_free(struct profile_save *keep)
+void profile_save_free(struct profile_save *save)
 {
-	if (!keep)
+	if (!save)
 		return;
-	free(keep->record);
-	super_write_fini(&keep->supers);
-	free(keep);
+	free(save->record);
+	super_write_fini(&save->supers);
+	free(save);
 }
 
-void profile_save_wanted(struct profile_save *keep)
+void profile_save_wanted(struct profile_save *save)
 {
-	if (keep)
-		keep->wanted = true;
+	if (save)
+		save->wanted = true;
 }
 
-bool profile_save_idle(const struct profile_save *keep)
+bool profile_save_idle(const struct profile_save *save)
 {
-	return !keep || (keep->state == PROFILE_SAVE_WAIT &&
-			 !(keep->closing && keep->wanted &&
-			   !keep->stats.error && !tree_failed(keep->fs->tree)));
+	return !save || (save->state == PROFILE_SAVE_WAIT &&
+			 !(save->closing && save->wanted &&
+			   !save->stats.error && !tree_failed(save->fs->tree)));
 }
 
-void profile_save_get_stats(const struct profile_save *keep,
+void profile_save_get_stats(const struct profile_save *save,
 			    struct profile_save_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
-	if (keep)
-		*stats = keep->stats;
+	if (save)
+		*stats = save->stats;
 }
 
 /* ---- The end ---- */
 
-static void profile_save_over(struct profile_save *keep, int rc)
+static void profile_save_over(struct profile_save *save, int rc)
 {
-	uint64_t now_ns = env_now_ns(keep->fs->env);
+	uint64_t now_ns = env_now_ns(save->fs->env);
 
-	if (rc && rc != keep->stats.error)
+	if (rc && rc != save->stats.error)
 		msg_warn("%s: what was learned of the drive could not be "
-			 "written back: %s", keep->fs->disk->name,
+			 "written back: %s", save->fs->disk->name,
 			 strerror(-rc));
-	keep->stats.error = rc;
-	keep->wanted |= rc != 0;
-	keep->at_ns = keep->closing ? 0 :
+	save->stats.error = rc;
+	save->wanted |= rc != 0;
+	save->at_ns = save->closing ? 0 :
 		      now_ns + (rc ? AGAIN_NS : APART_NS);
-	keep->state = PROFILE_SAVE_WAIT;
-	keep->moving = false;
-	free(keep->record);
-	keep->record = NULL;
+	save->state = PROFILE_SAVE_WAIT;
+	save->moving = false;
+	free(save->record);
+	save->record = NULL;
 }
 
 static void profile_save_left(struct relocation *relocation, int rc)
 {
-	struct profile_save *keep = relocation->arg;
+	struct profile_save *save = relocation->arg;
 
-	keep->stats.moved += relocation->landed;
-	profile_save_over(keep, rc ? rc : keep->stats.error);
+	save->stats.moved += relocation->landed;
+	profile_save_over(save, rc ? rc : save->stats.error);
 }
 
 /* The superblocks have been written or, after an error, it is not known which
  * version they have: the next mount finds out. */
 static void profile_save_named(void *arg, int rc)
 {
-	struct profile_save *keep = arg;
+	struct profile_save *save = arg;
 
 	if (!rc) {
-		keep->stats.written++;
-		keep->stats.bytes = keep->next.geom_bytes;
+		save->stats.written++;
+		save->stats.bytes = save->next.geom_bytes;
 	}
-	if (!keep->moving || rc) {
-		profile_save_over(keep, rc);
+	if (!save->moving || rc) {
+		profile_save_over(save, rc);
 		return;
 	}
-	keep->stats.error = 0;
-	keep->state = PROFILE_SAVE_LEAVE;
-	keep->relocation.done = profile_save_left;
-	relocation_end(&keep->relocation, true);
+	save->stats.error = 0;
+	save->state = PROFILE_SAVE_LEAVE;
+	save->relocation.done = profile_save_left;
+	relocation_end(&save->relocation, true);
 }
 
 /* The record cannot be written: ends what was begun for it. */
-static void profile_save_stop(struct profile_save *keep, int rc)
+static void profile_save_stop(struct profile_save *save, int rc)
 {
-	if (!keep->moving) {
-		profile_save_over(keep, rc);
+	if (!save->moving) {
+		profile_save_over(save, rc);
 		return;
 	}
-	keep->stats.error = rc;
-	keep->state = PROFILE_SAVE_LEAVE;
-	keep->relocation.done = profile_save_left;
-	relocation_end(&keep->relocation, false);
+	save->stats.error = rc;
+	save->state = PROFILE_SAVE_LEAVE;
+	save->relocation.done = profile_save_left;
+	relocation_end(&save->relocation, false);
 }
 
 /* ---- Writing ---- */
 
-static void profile_save_go(struct profile_save *keep);
+static void profile_save_go(struct profile_save *save);
 
 static void profile_save_chunk_done(struct disk_request *req)
 {
-	struct profile_save *keep = req->owner;
+	struct profile_save *save = req->owner;
 
 	if (req->result)
-		profile_save_stop(keep, req->result);
+		profile_save_stop(save, req->result);
 	else
-		profile_save_go(keep);
+		profile_save_go(save);
 }
 
 static void profile_save_flushed(struct disk_request *req)
 {
-	struct profile_save *keep = req->owner;
+	struct profile_save *save = req->owner;
 	int rc = req->result;
 
-	keep->state = PROFILE_SAVE_SUPERS;
+	save->state = PROFILE_SAVE_SUPERS;
 	if (!rc)
-		rc = super_write_start(&keep->supers, &keep->next);
+		rc = super_write_start(&save->supers, &save->next);
 	if (rc)
-		profile_save_stop(keep, rc);
+		profile_save_stop(save, rc);
 }
 
 /* Writes the next piece of the record; when all of it is durable, the
  * superblocks. */
-static void profile_save_go(struct profile_save *keep)
+static void profile_save_go(struct profile_save *save)
 {
-	uint64_t at = keep->done, n = keep->sectors - at;
+	uint64_t at = save->done, n = save->sectors - at;
 
 	n = n < CHUNK_SECTORS ? n : CHUNK_SECTORS;
-	keep->done += n;
-	keep->iov = (struct iovec){ keep->record + at * SECTOR_BYTES,
+	save->done += n;
+	save->iov = (struct iovec){ save->record + at * SECTOR_BYTES,
 				    n * SECTOR_BYTES };
-	keep->req = (struct queue_request){
+	save->req = (struct queue_request){
 		.disk =
 			{
 				.op = DISK_WRITE,
-				.sector = keep->next.geom_sector + at,
+				.sector = save->next.geom_sector + at,
 				.sectors = (uint32_t)n,
-				.iov = &keep->iov,
+				.iov = &save->iov,
 				.iov_n = 1,
 				.done = profile_save_chunk_done,
-				.owner = keep,
+				.owner = save,
 			},
 		.class = QUEUE_WRITE_BACK,
 	};
 	if (n) {
-		queue_submit(keep->fs->queue, &keep->req);
+		queue_submit(save->fs->queue, &save->req);
 		return;
 	}
-	keep->req.disk = (struct disk_request){ .done = profile_save_flushed,
-						.owner = keep };
-	queue_flush(keep->fs->queue, &keep->req);
+	save->req.disk = (struct disk_request){ .done = profile_save_flushed,
+						.owner = save };
+	queue_flush(save->fs->queue, &save->req);
 }
 
 /* ---- The beginning ---- */
 
-static void profile_save_start(struct profile_save *keep)
+static void profile_save_start(struct profile_save *save)
 {
-	keep->state = PROFILE_SAVE_RECORD;
-	keep->done = 0;
-	profile_save_go(keep);
+	save->state = PROFILE_SAVE_RECORD;
+	save->done = 0;
+	profile_save_go(save);
 }
 
 static void profile_save_has_room(struct relocation *relocation, int rc)
 {
-	struct profile_save *keep = relocation->arg;
+	struct profile_save *save = relocation->arg;
 
 	if (rc) {
-		keep->moving = false;
-		profile_save_over(keep, rc);
+		save->moving = false;
+		profile_save_over(save, rc);
 		return;
 	}
-	keep->next.room_sector = keep->next.geom_sector = relocation->to;
-	keep->next.room_sectors = (uint32_t)relocation->to_sectors;
-	profile_save_start(keep);
+	save->next.room_sector = save->next.geom_sector = relocation->to;
+	save->next.room_sectors = (uint32_t)relocation->to_sectors;
+	profile_save_start(save);
 }
 
 /* Has the record move to larger room: two places of twice its present size, or
  * less if the format allows no more. */
-static void profile_save_move(struct profile_save *keep)
+static void profile_save_move(struct profile_save *save)
 {
-	const struct super *super = tree_super(keep->fs->tree);
+	const struct super *super = tree_super(save->fs->tree);
 	struct super_run run = super_geom_run(super);
 	uint64_t unit = super_write_unit(super) / SECTOR_BYTES;
-	uint64_t half = (2 * keep->sectors + unit - 1) / unit * unit;
+	uint64_t half = (2 * save->sectors + unit - 1) / unit * unit;
 	const uint64_t most = TRAX_MAX_GEOM_BYTES / SECTOR_BYTES;
 
 	half = half < most ? half : most;
-	keep->state = PROFILE_SAVE_ROOM;
-	keep->moving = true;
-	keep->relocation = (struct relocation){
-		.fs = keep->fs, .kind = OWNER_GEOM,
+	save->state = PROFILE_SAVE_ROOM;
+	save->moving = true;
+	save->relocation = (struct relocation){
+		.fs = save->fs, .kind = OWNER_GEOM,
 		.from = run.sectors ? run.sector : 0,
 		.from_sectors = run.sectors,
 		.to_sectors = 2 * half, .find = relocation_find_any,
-		.done = profile_save_has_room, .arg = keep,
+		.done = profile_save_has_room, .arg = save,
 	};
-	relocation_begin(&keep->relocation);
+	relocation_begin(&save->relocation);
 }
 
 /* ---- What the head has learned ---- */
@@ -357,114 +357,114 @@ static void profile_save_take(struct profile *p, const struct head_learned *now)
 	take_part(p, PROFILE_SETTLE);
 }
 
-static bool profile_save_learned(const struct profile_save *keep,
+static bool profile_save_learned(const struct profile_save *save,
 				 struct head_learned *now)
 {
-	const struct fs *fs = keep->fs;
+	const struct fs *fs = save->fs;
 
 	return fs->own_head && head_get_learned(fs->own_head, now) &&
 	       now->mech->seek_n == fs->profile->mech.seek_n;
 }
 
 /* Compares profile and head from time to time. */
-static void profile_save_look(struct profile_save *keep, uint64_t now_ns)
+static void profile_save_look(struct profile_save *save, uint64_t now_ns)
 {
 	struct head_learned now;
 
-	if (now_ns < keep->look_ns)
+	if (now_ns < save->look_ns)
 		return;
-	keep->look_ns = keep->closing ? UINT64_MAX : now_ns + LOOK_NS;
-	if (profile_save_learned(keep, &now) &&
-	    differs(keep->fs->profile, &now))
-		keep->wanted = true;
+	save->look_ns = save->closing ? UINT64_MAX : now_ns + LOOK_NS;
+	if (profile_save_learned(save, &now) &&
+	    differs(save->fs->profile, &now))
+		save->wanted = true;
 }
 
 /* ---- The record, and the superblock that will name it ---- */
 
-static int profile_save_bytes(const struct profile_save *keep, void **buf,
+static int profile_save_bytes(const struct profile_save *save, void **buf,
 			      size_t *bytes)
 {
-	struct profile *p = keep->fs->profile;
+	struct profile *p = save->fs->profile;
 	struct head_learned now;
 
-	if (profile_save_learned(keep, &now))
+	if (profile_save_learned(save, &now))
 		profile_save_take(p, &now);
 	return profile_verify(p) ? -EUCLEAN : profile_encode(p, buf, bytes);
 }
 
-static int profile_save_encode(struct profile_save *keep)
+static int profile_save_encode(struct profile_save *save)
 {
 	size_t bytes, room;
 	void *buf;
-	int rc = profile_save_bytes(keep, &buf, &bytes);
+	int rc = profile_save_bytes(save, &buf, &bytes);
 
 	if (rc)
 		return rc;
-	keep->sectors = (bytes + TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES *
+	save->sectors = (bytes + TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES *
 			TRAX_BLOCK_SECTORS;
-	room = keep->sectors * SECTOR_BYTES;
-	keep->record = aligned_alloc(TRAX_BLOCK_BYTES, room);
-	if (keep->record) {
-		memset(keep->record, 0, room);
-		memcpy(keep->record, buf, bytes);
-		keep->next = *tree_super(keep->fs->tree);
-		keep->next.geom_bytes = (uint32_t)bytes;
-		keep->next.geom_csum = csum(buf, bytes);
+	room = save->sectors * SECTOR_BYTES;
+	save->record = aligned_alloc(TRAX_BLOCK_BYTES, room);
+	if (save->record) {
+		memset(save->record, 0, room);
+		memcpy(save->record, buf, bytes);
+		save->next = *tree_super(save->fs->tree);
+		save->next.geom_bytes = (uint32_t)bytes;
+		save->next.geom_csum = csum(buf, bytes);
 	}
 	free(buf);
-	return keep->record ? 0 : -ENOMEM;
+	return save->record ? 0 : -ENOMEM;
 }
 
-static void profile_save_begin(struct profile_save *keep)
+static void profile_save_begin(struct profile_save *save)
 {
-	struct super *next = &keep->next;
+	struct super *next = &save->next;
 	uint32_t half;
-	int rc = profile_save_encode(keep);
+	int rc = profile_save_encode(save);
 
-	keep->wanted = false;
+	save->wanted = false;
 	if (rc) {
-		profile_save_over(keep, rc);
+		profile_save_over(save, rc);
 		return;
 	}
 	half = next->room_sectors / 2;
-	if (keep->sectors > half) {
-		profile_save_move(keep);
+	if (save->sectors > half) {
+		profile_save_move(save);
 		return;
 	}
 	next->geom_sector = next->geom_sector == next->room_sector ?
 				    next->room_sector + half :
 				    next->room_sector;
-	profile_save_start(keep);
+	profile_save_start(save);
 }
 
-uint64_t profile_save_run(struct profile_save *keep, uint64_t now_ns)
+uint64_t profile_save_run(struct profile_save *save, uint64_t now_ns)
 {
-	if (!keep || keep->state != PROFILE_SAVE_WAIT ||
-	    tree_failed(keep->fs->tree))
+	if (!save || save->state != PROFILE_SAVE_WAIT ||
+	    tree_failed(save->fs->tree))
 		return UINT64_MAX;
-	if (!relocate_idle(keep->fs->relocate) || keep->fs->super_edit)
+	if (!relocate_idle(save->fs->relocate) || save->fs->super_edit)
 		return now_ns + BUSY_NS;	/* somebody is writing the
 						 * superblocks */
-	profile_save_look(keep, now_ns);
-	if (!keep->wanted)
+	profile_save_look(save, now_ns);
+	if (!save->wanted)
 		return UINT64_MAX;
-	if (now_ns < keep->at_ns)
-		return keep->at_ns;
-	profile_save_begin(keep);
+	if (now_ns < save->at_ns)
+		return save->at_ns;
+	profile_save_begin(save);
 	return now_ns;
 }
 
-void profile_save_now(struct profile_save *keep)
+void profile_save_now(struct profile_save *save)
 {
-	if (keep && !keep->stats.error)
-		keep->at_ns = 0;
+	if (save && !save->stats.error)
+		save->at_ns = 0;
 }
 
-void profile_save_close(struct profile_save *keep)
+void profile_save_close(struct profile_save *save)
 {
-	if (!keep)
+	if (!save)
 		return;
-	keep->closing = true;
-	keep->look_ns = 0;
-	profile_save_now(keep);
+	save->closing = true;
+	save->look_ns = 0;
+	profile_save_now(save);
 }

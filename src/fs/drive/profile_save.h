@@ -15,24 +15,24 @@
 
 struct profile_save;
 
-/* *keep is NULL if nothing is to be stored (read-only). -ENOMEM. */
-int profile_save_open(struct fs *fs, struct profile_save **keep);
-void profile_save_free(struct profile_save *keep);	/* NULL is harmless */
+/* *save is NULL if nothing is to be stored (read-only). -ENOMEM. */
+int profile_save_open(struct fs *fs, struct profile_save **save);
+void profile_save_free(struct profile_save *save);	/* NULL is harmless */
 
 /* fs->profile, or what the head has learned, is better than the stored
  * profile. */
-void profile_save_wanted(struct profile_save *keep);
+void profile_save_wanted(struct profile_save *save);
 
 /* Does what is due; returns when it wants to be called again. */
-uint64_t profile_save_run(struct profile_save *keep, uint64_t now_ns);
+uint64_t profile_save_run(struct profile_save *save, uint64_t now_ns);
 
 /* Writes at once what would be written in some minutes. */
-void profile_save_now(struct profile_save *keep);
+void profile_save_now(struct profile_save *save);
 
 /* The file system is being closed: writes at once, and begins nothing after
  * that. */
-void profile_save_close(struct profile_save *keep);
-bool profile_save_idle(const struct profile_save *keep);
+void profile_save_close(struct profile_save *save);
+bool profile_save_idle(const struct profile_save *save);
 
 struct profile_save_stats {
 	uint64_t written;	/* records written since the mount */
@@ -41,7 +41,7 @@ struct profile_save_stats {
 				 * written */
 	int error;		/* error of the last try */
 };
-void profile_save_get_stats(const struct profile_save *keep,
+void profile_save_get_stats(const struct profile_save *save,
 			    struct profile_save_stats *stats);
 
 #endif

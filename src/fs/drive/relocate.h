@@ -13,26 +13,26 @@
 
 struct relocate;
 
-/* *settle is NULL if nothing moves (read-only). -ENOMEM. */
-int relocate_open(struct fs *fs, struct relocate **settle);
-void relocate_free(struct relocate *settle);	/* NULL is harmless */
+/* *relocate is NULL if nothing moves (read-only). -ENOMEM. */
+int relocate_open(struct fs *fs, struct relocate **relocate);
+void relocate_free(struct relocate *relocate);	/* NULL is harmless */
 
 /* There is another geometry. */
-void relocate_wanted(struct relocate *settle);
+void relocate_wanted(struct relocate *relocate);
 /* Moves at once, without idle time and pauses: for tests. */
-void relocate_now(struct relocate *settle);
+void relocate_now(struct relocate *relocate);
 
-uint64_t relocate_run(struct relocate *settle, uint64_t now_ns);
+uint64_t relocate_run(struct relocate *relocate, uint64_t now_ns);
 
 /* A move under way goes on to its end, none begins. */
-void relocate_close(struct relocate *settle);
-bool relocate_idle(const struct relocate *settle);
+void relocate_close(struct relocate *relocate);
+bool relocate_idle(const struct relocate *relocate);
 
 struct relocate_stats {
 	uint64_t logs;		/* tracks that have moved */
 	uint64_t given_up;
 };
-void relocate_get_stats(const struct relocate *settle,
+void relocate_get_stats(const struct relocate *relocate,
 			struct relocate_stats *stats);
 
 #endif
