@@ -22,7 +22,6 @@
 #define OVERWRITE_BYTES 8192u
 /* The quiet part of a day in which the disk turns. */
 #define NIGHT_NS (UINT64_C(1800) * NS_PER_SECOND)
-#define DAY_NS (UINT64_C(86400) * NS_PER_SECOND)
 /* Room for new files: so much is deleted before they are made. */
 #define NEW_SHARE 16u
 #define TRANSACTIONS 2000u
@@ -69,7 +68,7 @@ static int day(struct used *u)
 	if (!err)
 		err = used_fill(u);
 	pass_time(u, NIGHT_NS);
-	sim_advance(u->rig.sim, DAY_NS - NIGHT_NS);
+	sim_advance(u->rig.sim, NS_PER_DAY - NIGHT_NS);
 	return err;
 }
 

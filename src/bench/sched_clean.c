@@ -23,7 +23,6 @@
  * done, and how long it may take. */
 #define PAUSE_EVERY 500u
 #define IDEAL_NS (UINT64_C(3600) * NS_PER_SECOND)
-#define DAY_NS (UINT64_C(86400) * NS_PER_SECOND)
 #define PAUSE_NS (UINT64_C(700) * NS_PER_SECOND)
 
 enum clean_way { CLEAN_NEVER, CLEAN_BESIDE, CLEAN_IDEAL };
@@ -55,7 +54,7 @@ static int make_used(struct used *u)
 		for (; left && !err; left--)
 			err = used_file_delete(u, used_any(u));
 	}
-	sim_advance(u->rig.sim, DAY_NS);
+	sim_advance(u->rig.sim, NS_PER_DAY);
 	return err;
 }
 

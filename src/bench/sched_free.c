@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/freeblock/gap_search.h"
 
 #define UNIT_SECTORS 8u
-#define DAY_NS 86400e9
 #define PROGRESS 20u
 #define PARTS_BYTES (UINT64_C(64) << 20)
 #define PROMOTED_DEPTH 4u
@@ -193,9 +193,10 @@ static double scans_a_day(const struct outcome *with)
 	const struct bench_scan *scan = &with->scan;
 
 	if (scan->scans)
-		return DAY_NS * (double)scan->scans / (double)scan->used_ns;
-	return DAY_NS * (double)scan->got / (double)scan->all / scan->part /
-	       (double)with->result.ns;
+		return (double)NS_PER_DAY * (double)scan->scans /
+		       (double)scan->used_ns;
+	return (double)NS_PER_DAY * (double)scan->got / (double)scan->all /
+	       scan->part / (double)with->result.ns;
 }
 
 static void heading(const char *what)

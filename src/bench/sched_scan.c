@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "fs/fs.h"
@@ -29,7 +30,6 @@
 #define READ_BYTES 8192u
 #define REQUESTS 20000u
 #define MEMORY_BYTES (UINT64_C(96) << 20)
-#define DAY_NS 86400e9
 
 struct scan_client {
 	struct fs_op op;
@@ -332,7 +332,7 @@ static void print_row(const char *label, const struct scan_outcome *alone,
 	       100 * (with->mean_ns / alone->mean_ns - 1),
 	       100 * (with->p99_ns / alone->p99_ns - 1),
 	       (double)with->given * 1e3 / with->ns,
-	       (double)with->given * DAY_NS / with->ns / disk_bytes,
+	       (double)with->given * (double)NS_PER_DAY / with->ns / disk_bytes,
 	       with->ended);
 	fflush(stdout);
 }

@@ -11,6 +11,7 @@
 #ifndef TRAX_MOVE_MOVE_INTERNAL_H
 #define TRAX_MOVE_MOVE_INTERNAL_H
 
+#include "base/units.h"
 #include "fs/data/file_data.h"
 #include "fs/data/read_events.h"
 #include "move/move.h"
@@ -28,6 +29,9 @@
 #define ORDER_PIECES 64u	/* pieces of the room of a batch */
 #define ORDER_WANTED 4096u	/* files that wait to be brought together */
 #define MOVE_SLOTS 24u		/* moves at a time, with those that drain */
+
+/* A month, for which reads are expected and writes are counted: 30 days. */
+#define MOVE_MONTH_NS (30 * NS_PER_DAY)
 
 /* Blocks of a file that move together. */
 struct move_range {

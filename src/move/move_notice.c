@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "move/move_internal.h"
 
-#define MONTH_NS (UINT64_C(30) * 86400 * NS_PER_SECOND)
 /* Sectors by which reads of a stream may overtake each other: eight of the
  * kernel's reads ahead, which have 128 KiB. */
 #define NEAR_SECTORS 2048u
@@ -34,7 +33,7 @@ static struct notice_file *file_of(struct noticing *notice, uint64_t ino,
 		if (file->used_ns < oldest->used_ns)
 			oldest = file;
 	}
-	if (oldest->ino != ino || now_ns - oldest->begun_ns > MONTH_NS)
+	if (oldest->ino != ino || now_ns - oldest->begun_ns > MOVE_MONTH_NS)
 		*oldest = (struct notice_file){ .ino = ino,
 						.begun_ns = now_ns };
 	oldest->used_ns = now_ns;

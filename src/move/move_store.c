@@ -12,7 +12,6 @@
 #include "move/move_internal.h"
 
 #define ITEM_VERSION 1u	/* Version of clean_item (format.h). */
-#define MONTH_SECONDS (30 * 86400)
 
 struct moves_stored {
 	struct clean_item item;
@@ -35,7 +34,7 @@ static int64_t now_seconds(const struct moves *moves)
 void moves_count(struct moves *moves)
 {
 	int64_t age = now_seconds(moves) - moves->begun_seconds;
-	int64_t i = age < 0 ? 0 : age / MONTH_SECONDS;
+	int64_t i = age < 0 ? 0 : age / (MOVE_MONTH_NS / NS_PER_SECOND);
 	const struct moves_month now = {
 		.data = moves->fs->files->written_bytes / SECTOR_BYTES,
 		.read = moves->status.read_sectors +

@@ -25,7 +25,6 @@
 /* Reads in a month expected of a file that nobody was seen to read: backups and
  * searches read all files, together twice a week. */
 #define WALK_READS 8u
-#define MONTH_NS (UINT64_C(30) * 86400 * NS_PER_SECOND)
 
 static uint64_t written(const struct moves *moves)
 {
@@ -60,7 +59,7 @@ static uint32_t reads_expected(const struct moves *moves, uint64_t now_ns)
 
 	space_count(tree_space(moves->fs->tree), &count);
 	share = since > 0 ? (double)(count.total - count.free) / since *
-			    passed_ns / (double)MONTH_NS : 1;
+			    passed_ns / (double)MOVE_MONTH_NS : 1;
 	share = share < 1 ? share : 1;
 	return share * WALK_READS < 1 ? 1 : (uint32_t)(share * WALK_READS);
 }

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "replicate/heat.h"
 
-#define WEEK_SECONDS 604800.0
 /* A region that is younger than this counts as used once. */
 #define FRESH_SECONDS 3600u
 
@@ -146,8 +146,8 @@ double regions_worth(const struct replica_region *region, uint64_t now_seconds)
 		age = (double)(now_seconds - last);
 	if (!region->uses && age < FRESH_SECONDS)
 		uses = 1;
-	return (uses + 0.01) * exp2(-age / WEEK_SECONDS) * HEAT_BLOCK_SECTORS /
-	       region->sectors;
+	return (uses + 0.01) * exp2(-age / (7.0 * SECONDS_PER_DAY)) *
+	       HEAT_BLOCK_SECTORS / region->sectors;
 }
 
 struct replica_region *regions_least(struct replica_regions *regions,

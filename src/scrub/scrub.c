@@ -20,7 +20,6 @@
 #include "fs/op/errors.h"
 #include "scrub/scrub_internal.h"
 
-#define DAY_SECONDS 86400u
 #define ITEM_VERSION 3u	/* Version of scrub_item (format.h). */
 /* The cursors of a running pass are stored once a minute; after a crash no more
  * than that is read again. */
@@ -223,7 +222,7 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	scrub->window_loaded = scrub_bands_loaded;
 	scrub->suspect_over = scrub_suspect_over;
 	scrub->unit = options.unit_sectors;
-	scrub->period_seconds = (int64_t)days * DAY_SECONDS;
+	scrub->period_seconds = (int64_t)days * SECONDS_PER_DAY;
 	scrub->lock.granted = scrub_suspect_again;
 	scrub->node = aligned_alloc(NODE_ALIGN, TRAX_NODE_BYTES);
 	err = scrub->node ? scrub_bands_open(scrub) : -ENOMEM;

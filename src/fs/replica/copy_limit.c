@@ -10,7 +10,6 @@
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 
-#define DAY_NS (86400 * NS_PER_SECOND)
 /* Replicas made in a day by themselves: at most a 1024th of the disk, or
  * DAY_LEAST bytes (1 GiB) if that is more: some minutes of the disk's time. */
 #define DAY_PART 1024u
@@ -28,7 +27,7 @@ static bool day_is_full(struct fs *fs)
 	struct replicas *replicas = fs->replicas;
 	uint64_t now_ns = env_now_ns(fs->env);
 
-	if (now_ns - replicas->day_ns >= DAY_NS) {
+	if (now_ns - replicas->day_ns >= NS_PER_DAY) {
 		replicas->day_ns = now_ns;
 		replicas->day_bytes = replicas->stats.made_bytes;
 	}
