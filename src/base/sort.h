@@ -37,4 +37,7 @@ void sort_begin(struct sort *sort, size_t n);
 /* Moves `most` items.  Returns whether all are sorted. */
 bool sort_step(struct sort *sort, size_t most);
 
+/* Compares two uint64_t; for qsort(3) and bsearch(3). */
+int sort_u64_cmp(const void *a, const void *b);
+
 #endif

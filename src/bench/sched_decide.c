@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/env.h"
+#include "base/sort.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "sched/freeblock/gap_search.h"
@@ -44,13 +45,6 @@ static void waiting_set_put(struct waiting_set *set, const struct geom *geom,
 		(struct interval){.first = lbn, .end = lbn + 8, .order = order};
 	interval_insert(&set->view.waiting, interval);
 	interval_insert(&set->view.sites, &set->sites[i].interval);
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static void search(const struct waiting_set *set,
@@ -100,7 +94,7 @@ static void decide(struct waiting_set *set, struct head_state *head_state,
 		waiting_set_put(set, head_state->geom,
 			  (unsigned)(choice.site - set->sites), ++order);
 	}
-	qsort(took_ns, n, sizeof(*took_ns), compare);
+	qsort(took_ns, n, sizeof(*took_ns), sort_u64_cmp);
 	printf("%-12s %-18s %9.1f %9.1f %9.1f\n", name, where,
 	       (double)took_ns[n / 2] / 1e3,
 	       (double)took_ns[n * 99 / 100] / 1e3,

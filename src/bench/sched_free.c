@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
@@ -273,13 +274,6 @@ static int by_level(const struct sched_options *options)
 	return err;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Measures how long the search of a gap takes on this machine when a part of
  * the disk is wanted, in runs of up to a track. */
 static int search_times(const struct sched_options *options, double part)
@@ -333,7 +327,7 @@ static int search_times(const struct sched_options *options, double part)
 		gap_search(&query, wanted, &plan);
 		times[i] = env_now_ns(env_real()) - times[i];
 	}
-	qsort(times, SEARCHES, sizeof(*times), compare_times);
+	qsort(times, SEARCHES, sizeof(*times), sort_u64_cmp);
 	if (!err)
 		printf("%5.1f %% wanted: median %5.1f us, p99 %5.1f us, %zu KB "
 		       "to know what\n", 100 * part,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
@@ -295,13 +296,6 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 	return err ? err : do_one(b, &open, NULL);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void row_print(struct bench *b, const struct bench_row *row, bool gaps,
 		      double seconds)
 {
@@ -309,7 +303,7 @@ static void row_print(struct bench *b, const struct bench_row *row, bool gaps,
 
 	for (size_t i = 0; i < b->reads; i++)
 		sum_ns += (double)b->took_ns[i];
-	qsort(b->took_ns, b->reads, sizeof(*b->took_ns), compare_u64);
+	qsort(b->took_ns, b->reads, sizeof(*b->took_ns), sort_u64_cmp);
 	printf("%-22s %-4s %8.1f %8.2f %8.2f\n", row->name,
 	       gaps ? "yes" : "no", (double)b->reads / seconds,
 	       sum_ns / (double)b->reads / 1e6,

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/sort.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "extract/drive/fit.h"
@@ -33,13 +34,6 @@
 static const char *drive_of(const struct sched_options *options)
 {
 	return options->drive ? options->drive : DRIVE;
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -286,7 +280,7 @@ static double median_of(const struct syncs *s, uint64_t first, uint64_t n)
 	uint64_t took_ns[FIRST];
 
 	memcpy(took_ns, s->took_ns + first, n * sizeof(*took_ns));
-	qsort(took_ns, n, sizeof(*took_ns), compare_u64);
+	qsort(took_ns, n, sizeof(*took_ns), sort_u64_cmp);
 	return (double)took_ns[n / 2];
 }
 
@@ -300,7 +294,7 @@ static void sync_print(const struct bench_mount *m, enum knowledge knowledge,
 
 	for (uint64_t i = 0; i < s->n; i++)
 		sum_ns += (double)s->took_ns[i];
-	qsort(s->took_ns, s->n, sizeof(*s->took_ns), compare_u64);
+	qsort(s->took_ns, s->n, sizeof(*s->took_ns), sort_u64_cmp);
 	printf("%-6s %9.1f %8.3f %8.3f %8.3f %8.3f %10.3f %10.3f %8.3f "
 	       "%8.3f\n",
 	       knowledge_names[knowledge], (double)think_ns / 1e6,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/sort.h"
 #include "sim/specgen.h"
 #include "sim/writes.h"
 
@@ -440,19 +441,12 @@ static int make_remaps(struct gen *g)
 
 /* ---- What few drives have ---- */
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void list_sort(struct spec_list *list)
 {
 	size_t n = 0;
 
 	if (list->n)
-		qsort(list->v, list->n, sizeof(*list->v), by_number);
+		qsort(list->v, list->n, sizeof(*list->v), sort_u64_cmp);
 	for (size_t i = 0; i < list->n; i++) {
 		if (!n || list->v[i] != list->v[n - 1])
 			list->v[n++] = list->v[i];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/repair/repair_internal.h"
 
 #define FILL_BYTES (TRAX_NODE_BYTES / 10 * 9)
@@ -269,13 +270,6 @@ static int rebuild_parents(struct rebuild *rebuild)
 
 /* ---- The payload ---- */
 
-static int sector_cmp(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static size_t slotmap_write(struct rebuild *rebuild, uint8_t *p)
 {
 	const uint64_t *used = rebuild->used.items;
@@ -376,7 +370,7 @@ static int rebuild_root(struct rebuild *rebuild)
 	if (!payload)
 		return -ENOMEM;
 	memset(payload, 0, bytes + TRAX_BLOCK_BYTES);
-	vec_sort(&rebuild->used, sector_cmp);
+	vec_sort(&rebuild->used, sort_u64_cmp);
 	root->slotmap_bytes = (uint32_t)slotmap_write(rebuild, payload);
 	root->group_bytes = (uint32_t)(groups * sizeof(struct group_item));
 	groups_write(rebuild, (struct group_item *)(payload +

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "check/repair/repair_internal.h"
 
 #define MAX_TRACK_SLOTS 4096u
@@ -217,13 +218,6 @@ static int owners_tracks(struct item_set *set, struct vec *tracks)
 
 /* ---- Slots ---- */
 
-static int sector_cmp(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Does the old tree, or what was salvaged, use this slot? */
 static bool slot_used(const struct check *check, uint64_t sector)
 {
@@ -282,7 +276,7 @@ int repair_alloc_owners(struct check *check, struct item_set *set,
 		rc = item_set_merge(set);
 	if (!rc)
 		rc = owners_tracks(set, &place->tracks);
-	vec_sort(&check->nodes, sector_cmp);
+	vec_sort(&check->nodes, sort_u64_cmp);
 	for (i = 0; i < place->tracks.n && !rc; i++)
 		rc = slots_of_track(check, place, vec_at(&place->tracks, i));
 	return rc;
@@ -449,7 +443,7 @@ int repair_alloc_slots(struct check *check, struct item_set *set,
 	if (!rc && place->slots.n < nodes)
 		rc = tracks_make(check, set, place, nodes, true);
 	vec_sort(&place->tracks, track_cmp);
-	vec_sort(&place->slots, sector_cmp);
+	vec_sort(&place->slots, sort_u64_cmp);
 	place->next[0] = 0;
 	place->last[0] = place->next[1] = place->slots.n / 2;
 	place->last[1] = place->slots.n;

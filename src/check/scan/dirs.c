@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 #define MAX_EXACT (4u << 20)
@@ -147,19 +148,12 @@ bool dirs_need_exact(const struct check *check)
 	return check->dirs.differ.n != 0;
 }
 
-static int u64_cmp(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static bool dirs_differs(const struct check *check, uint64_t dir)
 {
 	const struct vec *differ = &check->dirs.differ;
 
 	return differ->n && bsearch(&dir, differ->items, differ->n,
-				    differ->size, u64_cmp);
+				    differ->size, sort_u64_cmp);
 }
 
 static void exact_add(struct check *check, struct key key,

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 struct slot_cursor {
@@ -34,13 +35,6 @@ static int cursor_next(struct slot_cursor *cursor)
 	cursor->bits = (const uint8_t *)(track + 1);
 	cursor->p += bytes;
 	return 1;
-}
-
-static int sector_cmp(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 static void report_sector(struct check *check, enum problem problem,
@@ -153,7 +147,7 @@ void slots_finish(struct check *check)
 	uint64_t *nodes;
 	size_t at = 0;
 
-	vec_sort(&check->nodes, sector_cmp);
+	vec_sort(&check->nodes, sort_u64_cmp);
 	slots_twice(check);
 	if (!check->payload)
 		return;
