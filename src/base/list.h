@@ -61,4 +61,15 @@ static inline void list_del(struct list *l)
 	list_init(l);
 }
 
+/* Number of nodes; it goes through the list. */
+static inline unsigned list_count(const struct list *head)
+{
+	const struct list *pos;
+	unsigned n = 0;
+
+	list_for_each(pos, head)
+		n++;
+	return n;
+}
+
 #endif

@@ -189,16 +189,6 @@ unsigned log_fill_percent(const struct log *log)
 		RESERVE_PERCENT : percent;
 }
 
-static unsigned list_count(const struct list *list)
-{
-	const struct list *pos;
-	unsigned n = 0;
-
-	list_for_each(pos, list)
-		n++;
-	return n;
-}
-
 /* Two closed records that follow each other hold more than one buffer together,
  * or they would be one. So this many buffers suffice for `bytes` more. */
 static bool buffers_suffice(const struct log *log, uint64_t bytes)

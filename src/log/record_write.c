@@ -232,16 +232,6 @@ static void record_send(struct log *log)
 	}
 }
 
-static unsigned list_count(const struct list *list)
-{
-	const struct list *pos;
-	unsigned n = 0;
-
-	list_for_each(pos, list)
-		n++;
-	return n;
-}
-
 /* Must the closed records be written?  Once begun, this goes on until none is
  * left. */
 static bool must_go(struct log *log, const struct log_record *first)
