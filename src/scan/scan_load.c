@@ -18,11 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PACE 300u		/* loading takes at most this part of the
-				 * time */
-#define PACE_MOST_NS UINT64_C(10000000000)
-#define AT_ONCE_SECTORS 131072u	/* when fewer sectors are wanted (64 MiB) the
-				 * next strand is loaded at once */
 #define RETRY_NS UINT64_C(1000000000)	/* pause after a lack of memory, or
 					 * while data stays dirty */
 /* A strand of a large file, and how many it has at most. */
@@ -275,14 +270,14 @@ static void load_over(struct scan_load *load, int rc)
 	struct file_scan *scan = scan_of(load);
 	struct scan_strand *strand = load->strand;
 	uint64_t now_ns = env_now_ns(scan->scans->fs->env);
-	uint64_t pause_ns = (now_ns - load->begun_ns) * PACE;
+	uint64_t pause_ns = (now_ns - load->begun_ns) * FREEBLOCK_LOAD_PART;
 
 	load->busy = false;
 	load->strand = NULL;
 	if (load->file)
 		file_put(load->file);
-	scan->load_ns = now_ns + (pause_ns < PACE_MOST_NS ? pause_ns :
-							    PACE_MOST_NS);
+	scan->load_ns = now_ns + (pause_ns < FREEBLOCK_PAUSE_NS ?
+				  pause_ns : FREEBLOCK_PAUSE_NS);
 	if (strand && !rc)
 		strand_loaded(scan, strand);
 	else if (strand)
@@ -425,7 +420,7 @@ uint64_t scan_load_next(struct file_scan *scan)
 		return UINT64_MAX;
 	if (now_ns < scan->retry_ns)
 		return scan->retry_ns;
-	if (freeblock_wanted(scan->task) >= AT_ONCE_SECTORS &&
+	if (freeblock_wanted(scan->task) >= FREEBLOCK_FEW_SECTORS &&
 	    now_ns < scan->load_ns)
 		return scan->load_ns;
 	load_start(scan);

@@ -19,13 +19,6 @@
 #include "scrub/scrub_internal.h"
 
 #define BAND_SECTORS_LEAST 131072u	/* 64 MiB */
-#define PACE 300u			/* loading takes at most this part of
-					 * the time */
-/* Longest pause before the next window is loaded. */
-#define PACE_MOST_NS (10 * NS_PER_SECOND)
-#define AT_ONCE_SECTORS 131072u		/* when fewer sectors are wanted the
-					 * next window is loaded at once: 64
-					 * MiB */
 #define RETRY_NS (60 * NS_PER_SECOND)	/* Pause after a lack of memory. */
 #define SKIP_SECTORS 131072u		/* sectors passed over when a leaf with
 					 * owners cannot be read: 64 MiB */
@@ -274,12 +267,13 @@ void scrub_bands_loaded(struct scrub *scrub, int rc)
 {
 	struct scrub_band *band = &scrub->band[scrub->turn];
 	uint64_t now_ns = env_now_ns(scrub->fs->env);
-	uint64_t pause_ns = (now_ns - scrub->load_begun_ns) * PACE;
+	uint64_t pause_ns = (now_ns - scrub->load_begun_ns) *
+			    FREEBLOCK_LOAD_PART;
 	struct scrub_window *w = NULL, **at = &band->first;
 
 	scrub->loading = false;
-	scrub->load_ns = now_ns + (pause_ns < PACE_MOST_NS ? pause_ns :
-							     PACE_MOST_NS);
+	scrub->load_ns = now_ns + (pause_ns < FREEBLOCK_PAUSE_NS ?
+				   pause_ns : FREEBLOCK_PAUSE_NS);
 	if (scrub->closing)
 		return;
 	if (rc && rc != -ENOMEM)
@@ -345,7 +339,7 @@ uint64_t scrub_bands_run(struct scrub *scrub)
 	    (scrub->windows_bytes &&
 	     scrub->windows_bytes + WINDOW_BYTES > memory_bytes(scrub)))
 		return UINT64_MAX;
-	if (freeblock_wanted(scrub->task) >= AT_ONCE_SECTORS &&
+	if (freeblock_wanted(scrub->task) >= FREEBLOCK_FEW_SECTORS &&
 	    now_ns < scrub->load_ns)
 		return scrub->load_ns;
 	window_load(scrub, i);

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/units.h"
 #include "sched/queue/queue.h"
 
 struct freeblock_task;
@@ -103,6 +104,13 @@ void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns);
 /* The geometry of the head has changed, or is about to be freed. -ENOMEM:
  * nothing has changed. */
 int freeblock_set_geom(struct queue *queue, const struct geom *geom);
+
+/* For tasks that look up in the tree what they want: that takes at most this
+ * part of the time, but no pause is longer than FREEBLOCK_PAUSE_NS; and nothing
+ * is waited for while less is wanted than FREEBLOCK_FEW_SECTORS (64 MiB). */
+#define FREEBLOCK_LOAD_PART 300u
+#define FREEBLOCK_PAUSE_NS (10 * NS_PER_SECOND)
+#define FREEBLOCK_FEW_SECTORS 131072u
 
 struct freeblock_stats {
 	uint64_t sectors;		/* sectors read or written for tasks */
