@@ -155,7 +155,8 @@ static void stage_fill(struct log *log)
 		s->original[s->bytes / SECTOR_BYTES] = (uint8_t)r->track;
 		s->bytes += bytes;
 		list_del(&r->link);
-		list_add(&log->spare, &r->link);
+		/* The next one to be used: its memory has been touched. */
+		list_add_front(&log->spare, &r->link);
 	}
 }
 
