@@ -40,7 +40,8 @@
 					 * disk may be dirty */
 #define MIN_DIRTY_BYTES (4ull << 20)	/* with less than this, writers wait for
 					 * each page */
-/* From this limit on the daemon takes no more than half of it from the start:
+/* Where nothing limits a group's dirty pages, all memory of the daemon is there
+ * from the start if the group has so much: it takes no more than half of it then,
  * its budget (cache/pool.h) and 40 MB. */
 #define TOUCHED_LIMIT (160ull << 20)
 #define OOM_SCORE "-900"
@@ -236,25 +237,28 @@ int mount_fd(const struct fuse_mount *m)
 	return fuse_session_fd(m->fuse);
 }
 
-static void write_text(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok;
 
 	if (fd < 0)
-		return;
-	if (write(fd, text, strlen(text)) < 0)
+		return false;
+	ok = write(fd, text, strlen(text)) >= 0;
+	if (!ok)
 		msg_debug("%s: %s", path, strerror(errno));
 	close(fd);
+	return ok;
 }
 
-static void tune_one(const struct statx *st, const char *suffix,
+static bool tune_one(const struct statx *st, const char *suffix,
 		     const char *name, const char *value)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u%s/%s",
 		 st->stx_dev_major, st->stx_dev_minor, suffix, name);
-	write_text(path, value);
+	return write_text(path, value);
 }
 
 /*
@@ -280,13 +284,15 @@ static uint64_t dirty_limit(uint64_t group_bytes, uint64_t disk_bytes)
 
 /*
  * Kernels before 6.2 know no limit in bytes; they get it in percent, rounded
- * up, of what the whole machine may keep dirty by default.
+ * up, of what the whole machine may keep dirty by default.  Returns whether the
+ * kernel keeps to the limit, if there is one.
  */
-static void tune_dirty(const struct statx *st, const char *suffix,
+static bool tune_dirty(const struct statx *st, const char *suffix,
 		       uint64_t bytes)
 {
 	unsigned percent = MAX_DIRTY_PERCENT;
 	struct sysinfo info;
+	bool strict, ratio;
 	char text[32];
 
 	if (bytes != UINT64_MAX && !sysinfo(&info)) {
@@ -297,13 +303,29 @@ static void tune_dirty(const struct statx *st, const char *suffix,
 		if (part < percent)
 			percent = (unsigned)part;
 	}
-	tune_one(st, suffix, "strict_limit", bytes != UINT64_MAX ? "1" : "0");
+	strict = tune_one(st, suffix, "strict_limit",
+			  bytes != UINT64_MAX ? "1" : "0");
 	snprintf(text, sizeof(text), "%u", percent);
-	tune_one(st, suffix, "max_ratio", text);
+	ratio = tune_one(st, suffix, "max_ratio", text);
 	if (bytes == UINT64_MAX)
-		return;
+		return true;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
-	tune_one(st, suffix, "max_bytes", text);
+	return strict && (tune_one(st, suffix, "max_bytes", text) || ratio);
+}
+
+/*
+ * In a control group with little memory all of it may be dirty pages of the
+ * mount.  A page that the daemon then touches for the first time is charged
+ * to the group, and that waits for pages which the daemon is to write.  So all
+ * memory is there from the start, where the group's limit leaves room for it.
+ */
+static void touch_memory(uint64_t group_bytes)
+{
+	struct sysinfo info;
+
+	if (geteuid() == 0 && group_bytes >= TOUCHED_LIMIT && !sysinfo(&info) &&
+	    group_bytes / info.mem_unit < info.totalram)
+		mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
 /* A fuseblk mount's number is the device's, which has a bdi of its own. */
@@ -311,14 +333,17 @@ uint64_t mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 		    uint64_t disk_bytes)
 {
 	static const char *const suffixes[] = { "-fuseblk", "" };
-	const uint64_t dirty = dirty_limit(limit_memory(""), disk_bytes);
+	const uint64_t group = limit_memory("");
+	const uint64_t dirty = dirty_limit(group, disk_bytes);
 	char kb[16], path[128];
 	struct statx st;
 	size_t i;
 
 	/* What the kernel knows by itself: asking us would wait for us. */
-	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC, 0, &st))
+	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC, 0, &st)) {
+		touch_memory(group);
 		return UINT64_MAX;
+	}
 	if (readahead_bytes < MIN_READAHEAD_BYTES)
 		readahead_bytes = MIN_READAHEAD_BYTES;
 	snprintf(kb, sizeof(kb), "%u", readahead_bytes / 1024);
@@ -328,9 +353,11 @@ uint64_t mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 		if (access(path, F_OK))
 			continue;
 		tune_one(&st, suffixes[i], "read_ahead_kb", kb);
-		tune_dirty(&st, suffixes[i], dirty);
-		return dirty;
+		if (tune_dirty(&st, suffixes[i], dirty))
+			return dirty;
+		break;
 	}
+	touch_memory(group);
 	return UINT64_MAX;
 }
 
@@ -356,24 +383,8 @@ void mount_close(struct fuse_mount *m, bool attached)
 }
 
 /*
- * In a control group with little memory all of it may be dirty pages of the
- * mount.  A page that the daemon then touches for the first time is charged
- * to the group, and that waits for pages which the daemon is to write.  So all
- * memory is there from the start, where the group's limit leaves room for it.
- */
-static int lock_flags(void)
-{
-	uint64_t limit = limit_memory("");
-	struct sysinfo info;
-
-	if (limit >= TOUCHED_LIMIT && !sysinfo(&info) &&
-	    limit / info.mem_unit < info.totalram)
-		return MCL_CURRENT | MCL_FUTURE;
-	return MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
-}
-
-/*
- * Locks all memory, that of later too.  With a limit on locked memory and
+ * Locks all memory, that of later too, once it is touched: what the daemon never
+ * needs is left to the page cache of its control group.  With a limit on locked memory and
  * without the right to go beyond it later allocations would fail then; whether
  * the right is there (it can be of a user namespace and not count) is tried
  * with a mapping that is larger than the limit.
@@ -387,7 +398,7 @@ static void lock_memory(void)
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) &&
 	    getrlimit(RLIMIT_MEMLOCK, &limit))
 		return;
-	if (mlockall(lock_flags()))
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
 		return;
 	if (limit.rlim_cur == RLIM_INFINITY)
 		return;
