@@ -41,8 +41,8 @@
 #define MIN_DIRTY_BYTES (4ull << 20)	/* with less than this, writers wait for
 					 * each page */
 /* Where nothing limits a group's dirty pages, all memory of the daemon is there
- * from the start if the group has so much: it takes no more than half of it then,
- * its budget (cache/pool.h) and 40 MB. */
+ * from the start if the group has so much: it takes no more than half of it
+ * then, its budget (cache/pool.h) and 40 MB. */
 #define TOUCHED_LIMIT (160ull << 20)
 #define OOM_SCORE "-900"
 /* The daemon sleeps most of the time, and a completion that it hears of late
@@ -383,11 +383,11 @@ void mount_close(struct fuse_mount *m, bool attached)
 }
 
 /*
- * Locks all memory, that of later too, once it is touched: what the daemon never
- * needs is left to the page cache of its control group.  With a limit on locked memory and
- * without the right to go beyond it later allocations would fail then; whether
- * the right is there (it can be of a user namespace and not count) is tried
- * with a mapping that is larger than the limit.
+ * Locks all memory, that of later too, once it is touched: what the daemon
+ * never needs is left to the page cache of its control group.  With a limit on
+ * locked memory and without the right to go beyond it later allocations would
+ * fail then; whether the right is there (it can be of a user namespace and not
+ * count) is tried with a mapping that is larger than the limit.
  */
 static void lock_memory(void)
 {

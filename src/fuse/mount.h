@@ -45,7 +45,7 @@ int mount_fd(const struct fuse_mount *mount);
  * UINT64_MAX: not known.
  */
 uint64_t mount_tune(const struct fuse_mount *mount, unsigned readahead_bytes,
-		uint64_t disk_bytes);
+		    uint64_t disk_bytes);
 
 /*
  * For session_options.leave: starts a process that unmounts, when the mount is

@@ -30,11 +30,9 @@
 /* Beginnings of files that were read ahead are counted up to this number; then
  * both counters are halved, so that they follow what happens now. */
 #define AHEAD_COUNTED 64u
-#define AHEAD_PART 4u	/* a quarter of the chunks is never pinned by
-			 * read-ahead */
-/* So many of the chunks that the kernel has whole are not free yet: 1 MiB, for
- * what it asks for a second time because it did not keep the page. */
-#define SPENT_KEPT 16u
+#define AHEAD_PART 4u	/* read-ahead never pins a quarter of the chunks */
+#define SPENT_KEPT 16u	/* chunks that stay although the kernel has them: 1 MiB,
+			 * as it may have dropped a page at once */
 
 /* ---- Chunks ---- */
 

@@ -163,6 +163,10 @@ bool buffers_short(const struct files *files)
 					      SHORT_PART;
 }
 
+/* At most one in this many of the pool's blocks is only kept: the kernel mostly
+ * has its page, so the memory serves both better there. */
+#define KEPT_PART 4u
+
 static void block_unkeep(struct file *file, struct block *block)
 {
 	if (!block->kept)
@@ -173,8 +177,20 @@ static void block_unkeep(struct file *file, struct block *block)
 	file->files->kept_count--;
 }
 
+/* There is a block that is kept. */
+static void drop_oldest_kept(struct files *files)
+{
+	struct block *block = list_first(&files->kept, struct block, link);
+	struct file *file = block->file;
+
+	block_drop(file, block);
+	file_unused(file);
+}
+
 void block_keep(struct file *file, struct block *block)
 {
+	struct files *files = file->files;
+
 	if (block->kept || block->dirty || block->pin || block->wb ||
 	    block->foreign)
 		return;
@@ -183,10 +199,12 @@ void block_keep(struct file *file, struct block *block)
 		block_drop(file, block);
 		return;
 	}
+	if (files->kept_count >= pool_count(files->dirty_pool) / KEPT_PART)
+		drop_oldest_kept(files);
 	block->kept = true;
-	list_add(&file->files->kept, &block->link);
+	list_add(&files->kept, &block->link);
 	file->kept_count++;
-	file->files->kept_count++;
+	files->kept_count++;
 }
 
 void blocks_forget(struct file *file, uint64_t first, uint64_t end)
@@ -206,15 +224,11 @@ void blocks_forget(struct file *file, uint64_t first, uint64_t end)
 /* Takes a free buffer, or that of the block that has been kept for longest. */
 static void *buffer_get(struct files *files)
 {
-	struct block *block = list_first(&files->kept, struct block, link);
 	void *data = pool_get(files->dirty_pool);
-	struct file *file;
 
-	if (data || !block)
+	if (data || list_empty(&files->kept))
 		return data;
-	file = block->file;
-	block_drop(file, block);
-	file_unused(file);
+	drop_oldest_kept(files);
 	return pool_get(files->dirty_pool);
 }
 

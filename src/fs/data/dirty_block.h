@@ -46,8 +46,9 @@ void block_drop(struct file *file, struct block *block);
 void block_drop_clean(struct file *file, struct block *block);
 /*
  * The same for a block that has been written.  A block of a small file stays as
- * long as its buffer is not needed and its vnode exists: it may soon be read or
- * changed again, and the kernel need not have kept its page.
+ * long as its buffer is not needed, less than a quarter of the pool has been
+ * kept since then, and its vnode exists: it may soon be read or changed again,
+ * and the kernel need not have kept its page.
  */
 void block_keep(struct file *file, struct block *block);
 /* Drops the kept blocks among [first, end). */
