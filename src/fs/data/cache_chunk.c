@@ -22,6 +22,7 @@
 #include "fs/data/cache_chunk_internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "fs/data/dirty_block.h"
 #include "fs/data/file.h"
@@ -30,9 +31,8 @@
 /* Beginnings of files that were read ahead are counted up to this number; then
  * both counters are halved, so that they follow what happens now. */
 #define AHEAD_COUNTED 64u
-#define AHEAD_PART 4u	/* read-ahead never pins a quarter of the chunks */
-#define SPENT_KEPT 16u	/* chunks that stay although the kernel has them: 1 MiB,
-			 * as it may have dropped a page at once */
+#define AHEAD_PART 4u	/* a quarter of the chunks is never pinned by
+			 * read-ahead */
 
 /* ---- Chunks ---- */
 
@@ -61,15 +61,6 @@ static void count_ahead(struct files *files, unsigned *counter)
 	files->ahead_wasted /= 2;
 }
 
-/* Takes a chunk out of the list in which it waits to be used again. */
-static void chunk_unlist(struct chunk *chunk)
-{
-	list_del(&chunk->lru);
-	if (chunk->spent)
-		chunk->file->files->spent_count--;
-	chunk->spent = false;
-}
-
 /* Drops a chunk that is not pinned and that no fetch reads into. */
 static void chunk_drop(struct chunk *chunk)
 {
@@ -79,45 +70,22 @@ static void chunk_drop(struct chunk *chunk)
 	if (!chunk->index && chunk->readahead & 1 && !file->vnode->unlinked)
 		count_ahead(files, &files->ahead_wasted);
 	hashmap_del(file->chunks, chunk->index);
-	chunk_unlist(chunk);
+	list_del(&chunk->lru);
 	chunk->file = NULL;
 	/* It is reused first, as its memory has been touched already. */
 	list_add_front(&files->chunk_free, &chunk->lru);
 	file_unused(file);
 }
 
-/* The kernel has all of it in its page cache. */
-static void chunk_spend(struct chunk *chunk)
-{
-	struct files *files = chunk->file->files;
-
-	chunk->spent = true;
-	list_add(&files->spent, &chunk->lru);
-	if (++files->spent_count > SPENT_KEPT)
-		chunk_drop(list_first(&files->spent, struct chunk, lru));
-}
-
 static void chunk_rest(struct chunk *chunk)
 {
 	if (chunk->pins)
 		return;
-	chunk_unlist(chunk);
-	if (!chunk->valid)
-		chunk_drop(chunk);
-	else if (chunk->valid & ~chunk->paged)
+	list_del(&chunk->lru);
+	if (chunk->valid)
 		list_add(&chunk->file->files->lru, &chunk->lru);
 	else
-		chunk_spend(chunk);
-}
-
-/* The chunk that is used next; NULL: all are pinned. */
-static struct chunk *chunk_next(const struct files *files)
-{
-	const struct list *from = !list_empty(&files->chunk_free) ?
-		&files->chunk_free : !list_empty(&files->spent) ?
-		&files->spent : &files->lru;
-
-	return list_first(from, struct chunk, lru);
+		chunk_drop(chunk);
 }
 
 static struct chunk *chunk_get(struct file *file, uint64_t index)
@@ -132,9 +100,11 @@ static struct chunk *chunk_get(struct file *file, uint64_t index)
 		file->chunks = hashmap_new();
 	if (!file->chunks)
 		return NULL;
-	chunk = chunk_next(files);
-	if (chunk && chunk->file)
+	if (list_empty(&files->chunk_free) && !list_empty(&files->lru)) {
+		chunk = list_first(&files->lru, struct chunk, lru);
 		chunk_drop(chunk);
+	}
+	chunk = list_first(&files->chunk_free, struct chunk, lru);
 	if (!chunk || hashmap_put(file->chunks, index, chunk))
 		return NULL;
 	list_del(&chunk->lru);
@@ -155,7 +125,6 @@ static void chunk_changed(struct chunk *chunk, uint64_t first, uint64_t end)
 			bits |= 1u << i;
 	chunk->valid &= ~bits;
 	chunk->readahead &= ~bits;
-	chunk->paged &= ~bits;
 	chunk->stale |= bits & chunk->reading;
 }
 
@@ -177,6 +146,20 @@ void chunks_changed(struct file *file, uint64_t first, uint64_t n)
 		chunk = chunk_find(file, index);
 		if (chunk)
 			chunk_changed(chunk, first, end);
+	}
+}
+
+void chunks_passed(struct file *file, uint64_t first, uint64_t end)
+{
+	uint64_t index = (first + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS;
+	struct chunk *chunk;
+
+	for (; (index + 1) * CHUNK_BLOCKS <= end; index++) {
+		chunk = chunk_find(file, index);
+		if (!chunk || chunk->pins || chunk->reading)
+			continue;
+		list_del(&chunk->lru);
+		list_add_front(&file->files->lru, &chunk->lru);
 	}
 }
 
@@ -278,7 +261,7 @@ static void read_wait_unpin(struct read_wait *rwait)
 
 static void chunk_wait_memory(struct files *files)
 {
-	if (chunk_next(files))
+	if (!list_empty(&files->chunk_free) || !list_empty(&files->lru))
 		files_wake_at(files, env_now_ns(files->fs->env) + NO_MEMORY_NS);
 }
 
@@ -299,7 +282,7 @@ static bool read_wait_pin(struct read_wait *rwait)
 			read_wait_unpin(rwait);
 			return false;
 		}
-		chunk_unlist(chunk);
+		list_del(&chunk->lru);
 		chunk->pins++;
 		rwait->chunks[p] = chunk;
 	}
@@ -657,7 +640,7 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 		fetch->piece[p].chunk = chunk_find(file, first_piece + p);
 		fetch->piece[p].chunk->pins++;
 		file->files->fetch_chunks++;
-		chunk_unlist(fetch->piece[p].chunk);
+		list_del(&fetch->piece[p].chunk->lru);
 		fetch->piece[p].want = want[p];
 		fetch_wish(&fetch->piece[p]);
 	}
@@ -711,7 +694,7 @@ bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 		want[p] &= (uint16_t)~(chunk->valid | chunk->reading);
 		any |= want[p];
 		if (want[p])	/* the next chunk must not reuse this one */
-			chunk_unlist(chunk);
+			list_del(&chunk->lru);
 	}
 	if (n && any)
 		fetch = fetch_new(file, index, n, want, QUEUE_READ_AHEAD);
@@ -758,7 +741,7 @@ static void chunk_claim(struct chunk *chunk, uint16_t bits, uint64_t wait_ns)
 	}
 }
 
-void chunks_used(const struct read_wait *rwait, uint64_t wait_ns, bool paged)
+void chunks_used(const struct read_wait *rwait, uint64_t wait_ns)
 {
 	struct chunk *chunk;
 	uint16_t bits;
@@ -766,13 +749,43 @@ void chunks_used(const struct read_wait *rwait, uint64_t wait_ns, bool paged)
 
 	for (p = 0; p < read_wait_pieces(rwait); p++) {
 		chunk = rwait->chunks[p];
-		if (!chunk)
-			continue;
-		bits = read_wait_bits(rwait, p);
-		if (paged)
-			chunk->paged |= bits;
-		bits &= chunk->readahead;
+		bits = chunk ? chunk->readahead & read_wait_bits(rwait, p) : 0;
 		if (bits)
 			chunk_claim(chunk, bits, wait_ns);
 	}
+}
+
+/* Most unused files that are sorted in one turn. */
+#define UNUSED_MOST 1024u
+
+static int by_address(const void *a, const void *b)
+{
+	const struct chunk *const *x = a, *const *y = b;
+
+	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
+}
+
+size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
+			       size_t most)
+{
+	size_t count = pool_count(files->chunk_pool), i, n = 0;
+	struct chunk **by = calloc(count, sizeof(struct chunk *)), *chunk;
+
+	for (i = 0; by && i < count && n < UNUSED_MOST; i++) {
+		chunk = &files->chunk_store[i];
+		if (chunk->file && chunk->readahead && !chunk->index &&
+		    !(chunk->has_replica & chunk->readahead) &&
+		    chunk->file->size <= CHUNK_BYTES)
+			by[n++] = chunk;
+	}
+	if (n)
+		qsort(by, n, sizeof(struct chunk *), by_address);
+	n = n < most ? n : most;
+	for (i = 0; i < n; i++) {
+		left[i] = (struct replica_want){ by[i]->file->ino, 0,
+			(uint64_t)__builtin_popcount(by[i]->readahead) };
+		by[i]->readahead = 0;
+	}
+	free(by);
+	return n;
 }

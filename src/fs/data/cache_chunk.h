@@ -32,9 +32,8 @@ enum ahead_kind { AHEAD_SURE, AHEAD_GUESS, AHEAD_TURNS };
 bool chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 		       enum ahead_kind kind, uint64_t deadline_ns);
 /* Counts that a user reads the blocks of a read wait, some of which may have
- * been read ahead; `paged`: the kernel puts them into its page cache, so that
- * chunks which it has whole need not be kept here, too. */
-void chunks_used(const struct read_wait *rwait, uint64_t wait_ns, bool paged);
+ * been read ahead. */
+void chunks_used(const struct read_wait *rwait, uint64_t wait_ns);
 /* Lists at most `most` small files that were read ahead, have no replica, and
  * that no user has read: in the order of their addresses, each once. */
 struct replica_want;
@@ -42,6 +41,9 @@ size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
 			       size_t most);
 /* Ends fetches that could not begin. */
 void chunks_run(struct files *files);
+/* The reader has passed [first, end): chunks that lie wholly in it are the
+ * first to be reused. */
+void chunks_passed(struct file *file, uint64_t first, uint64_t end);
 /* Content of one block in the tree, if a valid chunk holds it; NULL. */
 const void *chunk_block(const struct file *file, uint64_t index);
 

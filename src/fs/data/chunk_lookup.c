@@ -1,12 +1,10 @@
 /*
  * chunk_lookup.c - the transaction of a fetch: extents, checksums and replicas
- * of the blocks that it reads; and files that were read ahead in vain, as they
- * lie on the disk.
+ * of the blocks that it reads.
  */
 #include "fs/data/cache_chunk_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "fs/data/bmap.h"
 #include "fs/data/dirty_block.h"
@@ -359,41 +357,4 @@ int fetch_run(struct fs_txn *txn)
 	if (rc == 0)
 		rc = sums;
 	return rc ? rc : fetch_inline(txn, fetch);
-}
-
-/* ---- What was read ahead in vain ---- */
-
-/* Most unused files that are sorted in one turn. */
-#define UNUSED_MOST 1024u
-
-static int by_address(const void *a, const void *b)
-{
-	const struct chunk *const *x = a, *const *y = b;
-
-	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
-}
-
-size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
-			       size_t most)
-{
-	size_t count = pool_count(files->chunk_pool), i, n = 0;
-	struct chunk **by = calloc(count, sizeof(struct chunk *)), *chunk;
-
-	for (i = 0; by && i < count && n < UNUSED_MOST; i++) {
-		chunk = &files->chunk_store[i];
-		if (chunk->file && chunk->readahead && !chunk->index &&
-		    !(chunk->has_replica & chunk->readahead) &&
-		    chunk->file->size <= CHUNK_BYTES)
-			by[n++] = chunk;
-	}
-	if (n)
-		qsort(by, n, sizeof(struct chunk *), by_address);
-	n = n < most ? n : most;
-	for (i = 0; i < n; i++) {
-		left[i] = (struct replica_want){ by[i]->file->ino, 0,
-			(uint64_t)__builtin_popcount(by[i]->readahead) };
-		by[i]->readahead = 0;
-	}
-	free(by);
-	return n;
 }

@@ -124,9 +124,7 @@ struct block {
 /* ---- Chunks ---- */
 
 struct chunk {
-	struct list lru;	/* files->lru or files->spent, unless it is
-				 * pinned */
-	bool spent;		/* it is in files->spent */
+	struct list lru;	/* files->lru, unless it is pinned */
 	struct file *file;
 	uint64_t index;		/* in units of CHUNK_BLOCKS */
 	uint8_t *data;
@@ -139,14 +137,12 @@ struct chunk {
 	uint16_t failed;	/* blocks that could not be read: -EIO */
 	uint16_t readahead;	/* blocks read ahead that no user has read
 				 * yet */
-	uint16_t paged;		/* blocks that the kernel has read into its page
-				 * cache */
 	uint16_t has_replica;	/* blocks in `readahead` that have a replica */
 	bool from_replica;	/* a replica was read instead of the original */
 	uint64_t addr, sector;	/* of the first block, if it was read ahead:
 				 * place of the original, and place that was
 				 * read */
-	unsigned pins;		/* number of users; 0: it is in a list */
+	unsigned pins;		/* number of users; 0: it is in files->lru */
 };
 
 /*
@@ -357,11 +353,7 @@ struct files {
 					 * and deleted while in memory; both
 					 * fade */
 	struct chunk *chunk_store;
-	struct list chunk_free, lru;	/* chunks: of no file; least recently
-					 * used first */
-	struct list spent;		/* chunks that the kernel has whole, the
-					 * first one first */
-	unsigned spent_count;
+	struct list chunk_free, lru;
 	struct list chunk_waits;		/* struct read_wait that wait
 						 * for chunks */
 	struct list all;		/* files */

@@ -77,7 +77,6 @@ static void files_lists(struct files *files)
 	list_init(&files->kept);
 	list_init(&files->chunk_free);
 	list_init(&files->lru);
-	list_init(&files->spent);
 	list_init(&files->paced);
 	list_init(&files->promises);
 	list_init(&files->chunk_waits);

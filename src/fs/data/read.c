@@ -364,6 +364,7 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 	if (stream->pace.rate) {
 		read_ahead_paced(file, stream, end, window);
 		stream->pace.ahead = stream->ahead;
+		chunks_passed(file, 0, offset / BLOCK_BYTES);
 		return;
 	}
 	if (stream->count < 2) {
@@ -387,6 +388,9 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 	read_ahead_to(file, stream->ahead, end + window, kind);
 	stream->ahead = end + window;
 	read_sums_ahead(file, stream);
+	if (offset > STREAM_SLACK)
+		chunks_passed(file, (offset - STREAM_SLACK) / BLOCK_BYTES,
+			      offset / BLOCK_BYTES);
 }
 
 /* ---- READ ---- */
@@ -432,9 +436,8 @@ static int read_window(struct io *io)
 	}
 	if (rc)
 		return rc;
-	chunks_used(&io->rwait,
-		    env_now_ns(io->file->files->fs->env) - io->begun_ns,
-		    !(io->op->flags & O_DIRECT));
+	chunks_used(&io->rwait, env_now_ns(io->file->files->fs->env) -
+		       io->begun_ns);
 	rc = read_copy(io, end);
 	read_wait_end(&io->rwait);
 	return rc;

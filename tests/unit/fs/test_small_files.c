@@ -209,23 +209,16 @@ START_TEST(test_deleted_soon)
 }
 END_TEST
 
-static void check_read(struct scene *w, uint64_t ino, uint64_t offset,
-		       uint32_t flags)
+static void check_content(struct scene *w, uint64_t ino, uint64_t offset)
 {
 	uint8_t data[FILE_BYTES];
 	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
-			    .size = FILE_BYTES, .buffer = data,
-			    .flags = flags };
+			    .size = FILE_BYTES, .buffer = data };
 
 	ck_assert_int_eq(rig_do(&w->rig, &op), 0);
 	ck_assert_uint_eq(op.result, FILE_BYTES);
 	make_content(w, ino, offset);
 	ck_assert_mem_eq(data, w->data, FILE_BYTES);
-}
-
-static void check_content(struct scene *w, uint64_t ino, uint64_t offset)
-{
-	check_read(w, ino, offset, 0);
 }
 
 static uint64_t disk_reads(const struct scene *w)
@@ -266,50 +259,6 @@ START_TEST(test_kept)
 	for (unsigned i = 0; i < 2 * n; i++)
 		ck_assert_int_eq(rig_forget(&w->rig, ino[i], 1), 0);
 	ck_assert_uint_eq(files->kept_count, 0);
-	free(ino);
-	scene_close(w);
-}
-END_TEST
-
-/* Chunks that hold something, but for what was read ahead. */
-static unsigned chunks_held(const struct files *files)
-{
-	unsigned held = 0;
-
-	for (size_t i = 0; i < pool_count(files->chunk_pool); i++)
-		held += files->chunk_store[i].file &&
-			!files->chunk_store[i].readahead;
-	return held;
-}
-
-/* What the kernel has in its page cache takes no memory here, too; what it has
- * not (O_DIRECT) is kept. */
-START_TEST(what_the_kernel_has_is_not_kept)
-{
-	struct scene *w = scene_open();
-	struct files *files = w->rig.fs->files;
-	const unsigned n = (unsigned)(pool_count(files->dirty_pool) *
-				      BLOCK_BYTES / FILE_BYTES);
-	const unsigned direct = (unsigned)pool_count(files->chunk_pool) / 2;
-	uint64_t reads, *ino = calloc(2 * n, sizeof(*ino));
-
-	ck_assert_ptr_nonnull(ino);
-	for (unsigned i = 0; i < 2 * n; i++)
-		ino[i] = create(w, i);
-	ck_assert_int_eq(rig_sync(&w->rig), 0);
-	for (unsigned i = 0; i < n; i++)
-		check_content(w, ino[i], 0);
-	pass(w, SECOND_NS);
-	ck_assert_uint_le(chunks_held(files), 16);
-	for (unsigned i = 0; i < direct; i++)
-		check_read(w, ino[i], 0, O_DIRECT);
-	pass(w, SECOND_NS);
-	ck_assert_uint_ge(chunks_held(files), direct);
-	reads = disk_reads(w);
-	for (unsigned i = 0; i < direct; i++)
-		check_read(w, ino[i], 0, O_DIRECT);
-	pass(w, SECOND_NS);
-	ck_assert_uint_eq(disk_reads(w), reads);
 	free(ino);
 	scene_close(w);
 }
@@ -429,7 +378,6 @@ int main(void)
 	tcase_add_test(tc, test_sweep);
 	tcase_add_test(tc, test_deleted_soon);
 	tcase_add_test(tc, test_kept);
-	tcase_add_test(tc, what_the_kernel_has_is_not_kept);
 	tcase_add_test(tc, test_lone_files);
 	tcase_add_test(tc, an_append_takes_the_last_block_along);
 	tcase_add_loop_test(tc, test_metadata, 0,
