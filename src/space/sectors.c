@@ -404,8 +404,10 @@ void space_forget_misfits(struct space *s)
 /* Number of groups that stay loaded whatever memory they need, so that an
  * operation which has waited for one still finds it. */
 #define LOADED_LEAST 16u
-/* Ranges of an unloaded set that are freed at a time: some microseconds. */
-#define SHRINK_RUNS 128u
+/* Ranges of an unloaded set that are freed at a time, of 0.3 us each; and with
+ * each owner of a group that is being loaded, which adds one at most. */
+#define SHRINK_RUNS 16u
+#define SHRINK_FED_RUNS 2u
 
 static void shrink_unloaded(struct space *s, size_t most)
 {
@@ -440,7 +442,6 @@ static void unload(struct space *s, uint32_t group)
 {
 	struct space_group *g = &s->group[group];
 
-	shrink_unloaded(s, SIZE_MAX);
 	space_group_largest(s, group);
 	if (rangeset_move_out(&s->free, (uint64_t)group * TRAX_GROUP_SECTORS,
 			      group_sectors(s, group), &s->unloaded))
@@ -449,6 +450,8 @@ static void unload(struct space *s, uint32_t group)
 	s->loaded--;
 }
 
+/* One group at a time: as long as something is left of the one before, nothing
+ * more is given back. */
 static void unload_some(struct space *s)
 {
 	while (s->runs_most && s->free.count > s->runs_most &&
@@ -456,6 +459,9 @@ static void unload_some(struct space *s)
 		const uint32_t before = s->loaded;
 		const uint32_t group = unload_candidate(s);
 
+		shrink_unloaded(s, SHRINK_RUNS);
+		if (s->unloaded.root)
+			return;
 		if (group < s->groups)
 			unload(s, group);
 		if (s->loaded == before)
@@ -541,7 +547,7 @@ int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
 	int rc;
 
 	assert(l);
-	shrink_unloaded(s, SHRINK_RUNS);
+	shrink_unloaded(s, SHRINK_FED_RUNS);
 	if (end <= low || addr >= high)
 		return 0;
 	if (addr < low)

@@ -615,6 +615,7 @@ END_TEST
 #define MANY_GROUPS 40u
 #define EVERY 4096u	/* sectors, of which one has an owner */
 #define RUNS (TRAX_GROUP_SECTORS / EVERY)
+#define BUSY_GROUPS 20u
 
 static void load_many(struct space *s, uint32_t g)
 {
@@ -669,6 +670,42 @@ START_TEST(groups_are_given_back)
 			ck_assert_int_eq(space_load_feed(s, 1, b, 1), 0);
 	ck_assert_int_eq(space_load_end(s, 1), 0);
 	ck_assert_uint_eq(space_group_largest(s, 1), 2 * EVERY - 1);
+	space_free(s);
+}
+END_TEST
+
+/* A group's set is freed in steps, so none is given back before the last one is
+ * gone. */
+START_TEST(large_sets_are_freed_in_steps)
+{
+	const uint64_t sectors = (uint64_t)MANY_GROUPS * TRAX_GROUP_SECTORS;
+	struct space *s;
+	uint32_t g;
+
+	ck_assert_int_eq(space_new(sectors, &s), 0);
+	space_set_gen(s, 1);
+	for (g = 0; g < BUSY_GROUPS; g++)
+		for (uint64_t a = 0; a < TRAX_GROUP_SECTORS; a += EVERY)
+			ck_assert_int_eq(space_owner_put(
+				s, (uint64_t)g * TRAX_GROUP_SECTORS + a, 1,
+				OWNER_DATA), 0);
+	space_set_budget(s, (BUSY_GROUPS - 1) * RUNS);
+	for (g = 0; g < BUSY_GROUPS; g++)
+		load_many(s, g);
+	ck_assert(!space_group_loaded(s, 0));
+	/* An empty group feeds nothing, and finds much of the first set. */
+	space_set_budget(s, 1);
+	ck_assert_int_eq(space_load_begin(s, g), 0);
+	ck_assert_int_eq(space_load_end(s, g), 0);
+	ck_assert(space_group_loaded(s, 1));
+	/* Taking is a step, too. */
+	for (unsigned i = 0; i < RUNS; i++)
+		ck_assert_int_eq(space_take(s, (uint64_t)g *
+					    TRAX_GROUP_SECTORS + i, 1), 0);
+	ck_assert_int_eq(space_load_begin(s, g + 1), 0);
+	ck_assert_int_eq(space_load_end(s, g + 1), 0);
+	ck_assert(!space_group_loaded(s, 1));
+	ck_assert(space_group_loaded(s, 2));
 	space_free(s);
 }
 END_TEST
@@ -868,6 +905,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, reserve_keeps_its_own);
 	tcase_add_test(tc, pending_counts_as_room);
 	tcase_add_test(tc, groups_are_given_back);
+	tcase_add_test(tc, large_sets_are_freed_in_steps);
 	tcase_add_test(tc, owner_across_the_cursor);
 	tcase_add_test(tc, a_track_that_leaves_gives_no_slot);
 	tcase_add_test(tc, load_refuses_contradictions);
