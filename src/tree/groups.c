@@ -15,11 +15,16 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "base/turn.h"
 #include "base/units.h"
 #include "tree/tree_internal.h"
 #include "tree/tree_format.h"
 
 #define LOAD_NODES 16	/* Most leaves that one transaction of a load meets. */
+/* Of one owner, looked up and fed: a transaction of a load meets thousands.  So
+ * many are fed in each turn at least, however full it is. */
+#define FEED_NS 1500u
+#define FEED_LEAST 64u
 /* Time until the next try to make a node track for which a slot or a place was
  * missing. */
 #define RETRY_NS (20 * NS_PER_MS)
@@ -95,9 +100,11 @@ static int feed_first(struct group_load *load)
 }
 
 /* Feeds owners until there are no more (-ENOENT), a node is missing, or the
- * transaction is full (0). */
+ * transaction or the turn is full (0). */
 static int feed_all(struct group_load *load)
 {
+	struct loop_turn *turn = &load->tree->env->turn;
+	unsigned fed = 0;
 	const struct key last = owner_key(group_first(load->group + 1) - 1);
 	int rc = feed_first(load);
 
@@ -112,8 +119,12 @@ static int feed_all(struct group_load *load)
 		rc = tree_seek_ge(load->txn, from, last, &item);
 		if (rc == -EAGAIN)
 			tree_prefetch(load->txn, from, last, LOAD_NODES);
-		if (!rc)
-			rc = feed(load, &item);
+		if (rc)
+			return rc;
+		rc = feed(load, &item);
+		turn_charge(turn, TURN_TRANSACTIONS, FEED_NS);
+		if (!rc && ++fed >= FEED_LEAST && turn_is_full(turn))
+			return 0;
 	}
 	return rc;
 }
@@ -136,7 +147,7 @@ static void load_run(struct tree_txn *txn, void *arg, int rc)
 		load_end(load, 0);
 		return;
 	}
-	if (!rc) {		/* It has met as many nodes as it may: another
+	if (!rc) {		/* It has done as much as it may: another
 				 * transaction goes on. */
 		tree_txn_end(txn);
 		load->txn = NULL;

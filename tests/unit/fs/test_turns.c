@@ -14,6 +14,7 @@
 #define LONE_FILES 3000u	/* each in a directory of its own */
 #define EXTENTS 20000u		/* of one file, each a block */
 #define FILE_BYTES 8192u
+#define OWNERS_MOST 1000u	/* looked up in one turn */
 #define SECOND_NS 1000000000ull
 
 /* The last step of a turn begins before it is full. */
@@ -152,6 +153,26 @@ START_TEST(test_delete_of_many_extents)
 }
 END_TEST
 
+/* Whoever allocates after a mount waits for the owners of the group. */
+START_TEST(test_load_of_many_owners)
+{
+	struct scene *w = scene_open();
+	struct loop_turn *turn;
+	uint64_t before;
+
+	make_extents(w);
+	rig_remount(&w->rig);
+	turn = &w->rig.fs->env->turn;
+	/* Unmounting is not cut. */
+	turn->max_charged_ns = 0;
+	before = turn->cuts;
+	put(w, create(w, 1, "new"), 0, FILE_BYTES);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	ck_assert_uint_ge(turn->cuts - before, EXTENTS / OWNERS_MOST);
+	scene_close(w, true);
+}
+END_TEST
+
 static void cut_over(struct fs_op *op)
 {
 	*(bool *)op->owner = true;
@@ -260,6 +281,7 @@ int main(void)
 	tcase_add_test(tc, test_age_of_many_directories);
 	tcase_add_test(tc, test_close_of_many_holes);
 	tcase_add_test(tc, test_delete_of_many_extents);
+	tcase_add_test(tc, test_load_of_many_owners);
 	tcase_add_test(tc, test_others_beside_a_long_cut);
 	tcase_add_test(tc, test_choice_of_replicas);
 	tcase_add_test(tc, test_checkpoint_of_many_nodes);
