@@ -10,7 +10,7 @@ const struct sched_experiment sched_table[] = {
 	{ "free", "scans in the gaps of a foreground", sched_free },
 	{ "scrub", "random reads with a scan in their gaps, by turns",
 	  sched_scrub },
-	{ "scan", "a file scan beside ten clients (OSDI 2000, section 6)",
+	{ "scan", "a file scan beside clients (OSDI 2000, section 6)",
 	  sched_scan },
 	{ "pass", "random reads beside the scrub of a full file system",
 	  sched_pass },

@@ -1,9 +1,12 @@
 /*
  * sched_scan.c - a file scan (scan/file_scan.h) of a whole file system in the
- * gaps of ten clients that read at random with 30 ms of thinking, as the OLTP
- * load of Lumb et al. (OSDI 2000, section 6): what the scan gets, and what the
- * clients notice.  In virtual time; the same clients from the same seed without
- * a scan, then with one after the other.
+ * gaps of clients: what the scan gets, and what the clients notice.  In virtual
+ * time; the same clients from the same seed without a scan, then with one after
+ * the other.
+ *
+ * Ten clients read at random with 30 ms of thinking, as the OLTP load of Lumb
+ * et al. (OSDI 2000, section 6).  Four read one large file at random without
+ * pauses, the file is scanned, too.
  *
  * The disk is filled with files in part, so a scan "a day" counts the data that
  * was given against the whole disk: as many bytes as the disk has, in how much
@@ -15,21 +18,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "scan/file_scan.h"
 
-#define CLIENTS 10u
-#define THINK_NS 30e6
+#define CLIENTS_MOST 10u
 #define FILES 64u
-#define FILE_BYTES (4u << 20)
 #define WRITE_BYTES 131072u
-#define READ_BYTES 8192u
+
 #define REQUESTS 20000u
 #define MEMORY_BYTES (UINT64_C(96) << 20)
+#define DAY_NS 86400e9
+
+/* What the clients do, and what lies on the disk. */
+struct scan_clients {
+	const char *name, *drive;
+	unsigned clients;
+	double think_ns;	/* mean pause; 0: none */
+	uint32_t read_bytes;
+	uint64_t file_bytes;	/* of each of FILES files */
+	uint64_t own_bytes;	/* of one more, which alone the clients read; 0:
+				 * they read the others */
+};
+
+static const struct scan_clients oltp = {
+	.name = "10 clients", .drive = "atlas-10k", .clients = 10,
+	.think_ns = 30e6, .read_bytes = 8192, .file_bytes = 4u << 20,
+};
+static const struct scan_clients readers = {
+	.name = "4 readers", .drive = "modern", .clients = 4,
+	.read_bytes = 4096, .file_bytes = 1u << 20, .own_bytes = 2048u << 20,
+};
 
 struct scan_client {
 	struct fs_op op;
@@ -42,12 +63,13 @@ struct scan_client {
 };
 
 struct scan_bench {
+	const struct scan_clients *load;
 	struct rig rig;
 	struct fs *fs;
 	struct file_scans *scans;
 	struct file_scan *scan;
-	uint64_t ino[FILES];
-	struct scan_client client[CLIENTS];
+	uint64_t ino[FILES + 1];	/* the last one is the clients' own */
+	struct scan_client client[CLIENTS_MOST];
 	double *response_ns;
 	uint64_t answered, most;
 	uint64_t given;		/* by scans that have ended */
@@ -65,12 +87,22 @@ static double dice(struct scan_client *client)
 	return (double)((z ^ z >> 31) >> 11) / 9007199254740992.0;
 }
 
+static unsigned files(const struct scan_clients *load)
+{
+	return FILES + (load->own_bytes > 0);
+}
+
+static uint64_t all_bytes(const struct scan_clients *load)
+{
+	return FILES * load->file_bytes + load->own_bytes;
+}
+
 /* ---- the scan ---- */
 
 static int scan_start(struct scan_bench *b, double part)
 {
 	struct file_scan_options options = {
-		.total_bytes = (uint64_t)FILES * FILE_BYTES,
+		.total_bytes = all_bytes(b->load),
 	};
 	unsigned i;
 	int err;
@@ -79,7 +111,7 @@ static int scan_start(struct scan_bench *b, double part)
 		options.sample_bytes =
 			(uint64_t)(part * (double)options.total_bytes);
 	err = file_scan_begin(b->scans, &options, &b->scan);
-	for (i = 0; i < FILES && !err; i++)
+	for (i = 0; i < files(b->load) && !err; i++)
 		err = file_scan_add(b->scan, b->ino[i]);
 	if (!err)
 		file_scan_seal(b->scan);
@@ -117,7 +149,8 @@ static void scan_turn(struct scan_bench *b, double part)
 static uint64_t think(struct scan_client *client)
 {
 	return sim_now_ns(client->bench->rig.sim) + 1 +
-	       (uint64_t)(-log(1 - dice(client)) * THINK_NS);
+	       (uint64_t)(-log(1 - dice(client)) *
+			  client->bench->load->think_ns);
 }
 
 static void client_done(struct fs_op *op)
@@ -136,15 +169,20 @@ static void client_done(struct fs_op *op)
 static void client_ask(struct scan_client *client)
 {
 	struct scan_bench *b = client->bench;
-	uint64_t places = (uint64_t)FILES * FILE_BYTES / READ_BYTES;
-	uint64_t at = (uint64_t)(dice(client) * (double)places) * READ_BYTES;
+	const struct scan_clients *load = b->load;
+	uint64_t bytes = load->own_bytes ? load->own_bytes : all_bytes(load);
+	uint64_t places = bytes / load->read_bytes;
+	uint64_t at = (uint64_t)(dice(client) * (double)places) *
+		      load->read_bytes;
+	uint64_t file = load->own_bytes ? FILES : at / load->file_bytes;
 
 	client->wake_ns = 0;
 	client->asked_ns = sim_now_ns(b->rig.sim);
 	client->op = (struct fs_op){
 		.type = FS_READ, .done = client_done, .owner = client,
-		.ino = b->ino[at / FILE_BYTES], .offset = at % FILE_BYTES,
-		.size = READ_BYTES, .buffer = client->bytes,
+		.ino = b->ino[file],
+		.offset = load->own_bytes ? at : at % load->file_bytes,
+		.size = load->read_bytes, .buffer = client->bytes,
 	};
 	fs_submit(b->fs, &client->op);
 }
@@ -167,13 +205,13 @@ static void clients_turn(struct scan_bench *b, double part)
 	uint64_t now_ns = sim_now_ns(b->rig.sim), next_ns;
 	unsigned i;
 
-	for (i = 0; i < CLIENTS; i++)
+	for (i = 0; i < b->load->clients; i++)
 		if (b->client[i].wake_ns && b->client[i].wake_ns <= now_ns)
 			client_ask(&b->client[i]);
 	next_ns = fs_run(b->fs, 0);
 	if (part > 0)
 		scan_turn(b, part);
-	for (i = 0; i < CLIENTS; i++)
+	for (i = 0; i < b->load->clients; i++)
 		if (b->client[i].wake_ns && b->client[i].wake_ns < next_ns)
 			next_ns = b->client[i].wake_ns;
 	advance(b, next_ns);
@@ -203,6 +241,8 @@ static int make_file(struct scan_bench *b, unsigned i)
 	char name[16];
 	struct fs_op op = { .type = FS_MKDIR, .ino = 1, .name = name,
 			    .mode = 0755 };
+	const uint64_t bytes = i == FILES ? b->load->own_bytes :
+					    b->load->file_bytes;
 	uint64_t at;
 	int err;
 
@@ -213,7 +253,7 @@ static int make_file(struct scan_bench *b, unsigned i)
 			     .name = "file", .mode = 0100644 };
 	err = err ? err : do_one(b, &op);
 	b->ino[i] = op.attr.ino;
-	for (at = 0; at < FILE_BYTES && !err; at += WRITE_BYTES) {
+	for (at = 0; at < bytes && !err; at += WRITE_BYTES) {
 		op = (struct fs_op){ .type = FS_WRITE, .ino = b->ino[i],
 				     .offset = at, .size = WRITE_BYTES,
 				     .data = b->client[0].bytes };
@@ -235,8 +275,9 @@ static int open_fs(struct scan_bench *b)
 static int make_fs(const struct sched_options *options, struct scan_bench *b)
 {
 	const struct rig_options rig_options = {
-		.drive = options->drive ? options->drive : "atlas-10k",
+		.drive = options->drive ? options->drive : b->load->drive,
 		.seed = options->seed, .no_cache = true,
+		.host_ns = options->host_ns,
 	};
 	const struct rig_load load = { .clients = 1, .sectors = 8,
 				       .read_percent = 50, .requests = 1000 };
@@ -260,7 +301,7 @@ static int make_fs(const struct sched_options *options, struct scan_bench *b)
 		err = mkfs_write(b->rig.env, disk, &mkfs, &plan);
 	if (!err)
 		err = open_fs(b);
-	for (i = 0; i < FILES && !err; i++)
+	for (i = 0; i < files(b->load) && !err; i++)
 		err = make_file(b, i);
 	/* Nothing of it in memory. */
 	if (!err)
@@ -279,16 +320,19 @@ struct scan_outcome {
 	unsigned ended;
 };
 
-static int measure(const struct sched_options *options, double part,
+static int measure(const struct sched_options *options,
+		   const struct scan_clients *load, double part,
 		   struct scan_outcome *out)
 {
 	struct scan_bench *b = calloc(1, sizeof(*b));
 	uint64_t begun_ns;
 	unsigned i;
-	int err = b ? make_fs(options, b) : -ENOMEM;
+	int err;
 
 	if (!b)
-		return err;
+		return -ENOMEM;
+	b->load = load;
+	err = make_fs(options, b);
 	b->most = options->requests ? options->requests : REQUESTS;
 	if (options->quick)
 		b->most /= 10;
@@ -297,7 +341,7 @@ static int measure(const struct sched_options *options, double part,
 		err = -ENOMEM;
 	if (!err && part > 0)
 		err = scan_start(b, part);
-	for (i = 0; i < CLIENTS; i++) {
+	for (i = 0; i < b->load->clients; i++) {
 		b->client[i].bench = b;
 		b->client[i].seed = options->seed * 1000 + i;
 		b->client[i].wake_ns = think(&b->client[i]);
@@ -332,27 +376,39 @@ static void print_row(const char *label, const struct scan_outcome *alone,
 	       100 * (with->mean_ns / alone->mean_ns - 1),
 	       100 * (with->p99_ns / alone->p99_ns - 1),
 	       (double)with->given * 1e3 / with->ns,
-	       (double)with->given * (double)NS_PER_DAY / with->ns / disk_bytes,
+	       (double)with->given * DAY_NS / with->ns / disk_bytes,
 	       with->ended);
 	fflush(stdout);
 }
 
-int sched_scan(const struct sched_options *options)
+static int scan_rows(const struct sched_options *options,
+		     const struct scan_clients *load)
 {
 	struct scan_outcome alone, with;
-	int err = measure(options, 0, &alone);
+	int err = measure(options, load, 0, &alone);
+
+	printf("%s\n", load->name);
+	if (!err)
+		err = measure(options, load, 1, &with);
+	if (!err)
+		print_row("all", &alone, &with, alone.disk_bytes);
+	if (!err && !load->own_bytes)
+		err = measure(options, load, 0.8, &with);
+	if (!err && !load->own_bytes)
+		print_row("any 80 %", &alone, &with, 0.8 * alone.disk_bytes);
+	return err;
+}
+
+int sched_scan(const struct sched_options *options)
+{
+	int err;
 
 	printf("%-12s %9s %9s %8s %8s %8s %8s %8s\n", "file scan of",
 	       "alone ms", "with ms", "mean +%", "p99 +%", "MB/s", "a day",
 	       "scans");
+	err = scan_rows(options, &oltp);
 	if (!err)
-		err = measure(options, 1, &with);
-	if (!err)
-		print_row("all", &alone, &with, alone.disk_bytes);
-	if (!err)
-		err = measure(options, 0.8, &with);
-	if (!err)
-		print_row("any 80 %", &alone, &with, 0.8 * alone.disk_bytes);
+		err = scan_rows(options, &readers);
 	printf("published (whole disk, with writes): 47 a day; any 80 %% over "
 	       "90\n");
 	return err;
