@@ -16,6 +16,9 @@
 #define AGAIN 4u
 /* Tracks of one size. */
 #define ROW_LEAST 64u
+/* Among which so many may be of other sizes; and as a divisor. */
+#define ODD_LEAST 4u
+#define ODD_SHARE 8u
 /* Units of a turn that may seem to be left, standard deviations; and as many as
  * that are not known. */
 #define ROOM 0.6
@@ -79,25 +82,35 @@ unsigned even_rounds(const struct store *store, uint64_t first, uint64_t end)
 	return 0;
 }
 
+/* Does a row of tracks of a size go on with a piece, or behind it?  A gap does
+ * not part it, nor do a few tracks that have slips. */
+static bool in_row(const struct piece *p, uint32_t size, uint64_t tracks,
+		   uint64_t *odd)
+{
+	if (!p->tracks || p->size == size)
+		return true;
+	*odd += p->tracks;
+	return *odd <= ODD_LEAST + tracks / ODD_SHARE;
+}
+
 bool even_next(const struct store *store, uint64_t *first, uint64_t *end)
 {
 	const struct piece *from = NULL;
-	uint64_t tracks = 0;
+	uint64_t tracks = 0, odd = 0;
 
 	for (size_t i = store_find(store, *first); i < store->n; i++) {
 		const struct piece *p = &store->pieces[i];
 
-		if (from && p->tracks && p->size == from->size &&
-		    p->first == p[-1].first + p[-1].units) {
+		if (!from || !in_row(p, from->size, tracks, &odd)) {
+			if (tracks >= ROW_LEAST)
+				break;
+			from = p->tracks ? p : NULL;
+			tracks = odd = 0;
+		}
+		if (from && p->tracks && p->size == from->size) {
 			tracks += p->tracks;
 			*end = p->first + p->units;
-			continue;
 		}
-		if (tracks >= ROW_LEAST)
-			break;
-		from = p->tracks ? p : NULL;
-		tracks = p->tracks;
-		*end = p->first + p->units;
 	}
 	if (!from || tracks < ROW_LEAST)
 		return false;
@@ -137,6 +150,11 @@ int even_has_room(struct reader *reader, const struct store *store,
 
 		if (k == store->n || first >= end)
 			break;
+		if (!p->tracks) {
+			first = p->first + p->units;
+			continue;
+		}
+		first = p->first > first ? p->first : first;
 		store_track(store, p, store_track_at(store, p, first), &t);
 		first = t.first + t.size;
 		err = has_room(reader, &t, &known, room);

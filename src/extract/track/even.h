@@ -19,8 +19,9 @@
  * 0. */
 unsigned even_rounds(const struct store *store, uint64_t first, uint64_t end);
 
-/* The next long row of tracks of one size from *first on, which it may begin
- * before, and where it ends.  False: there is none. */
+/* The next long row of tracks of one size, with gaps and a few of other sizes
+ * among them, from *first on, which it may begin before, and where it ends.
+ * False: there is none. */
 bool even_next(const struct store *store, uint64_t *first, uint64_t *end);
 
 /* Is there room for more on one of as many tracks as a round has, in such a

@@ -595,6 +595,14 @@ START_TEST(read_over_a_boundary)
 }
 END_TEST
 
+/* Tracks of 302 of 310 units between those of 302 hide slips: they are looked
+ * at one by one, though slips and gaps lie between them. */
+START_TEST(slips_among_equals)
+{
+	part_is_right("920329,bytes=80G", 9, 53600000, 56500000);
+}
+END_TEST
+
 /* Gaps take a part of the time of all else or three minutes, at most: where a
  * cache has to be got out of the way, too. */
 START_TEST(bounded)
@@ -894,6 +902,7 @@ int main(void)
 	tcase_add_loop_test(tc, sum_of_two, 0, 3);
 	tcase_add_test(tc, late_by_a_leap);
 	tcase_add_test(tc, read_over_a_boundary);
+	tcase_add_test(tc, slips_among_equals);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, ends_of_rows);
 	tcase_add_test(tc, spares_are_foreseen);
