@@ -19,6 +19,7 @@
 
 #include "base/msg.h"
 
+/* Room for the path of the directory and the commands around it. */
 #define SCRIPT_BYTES (PATH_MAX + 1024)
 
 static const char script[] =

@@ -12,6 +12,7 @@
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 
+/* Bytes of a request, those of an append, and most writers of a load. */
 #define CHUNK 131072u
 #define APPEND 65536u
 #define WRITERS_MOST 32u

@@ -8,7 +8,7 @@
 
 #include "bench/mix.h"
 
-#define CLIENTS_MAX 64u
+#define CLIENTS_MAX 64u	/* Most clients of all kinds together. */
 
 const struct mix_kind mix_kinds[MIX_KINDS] = {
 	{ "random reads", QUEUE_READ, DISK_READ, 3, 8, false },

@@ -7,7 +7,7 @@
 
 #include "bench/rig.h"
 
-#define MIX_KINDS 8u
+#define MIX_KINDS 8u	/* Number of kinds of load. */
 
 struct mix_kind {
 	const char *name;

@@ -45,6 +45,7 @@ static const struct peer peer_table[] = {
 	{ "btrfs", "mkfs.btrfs -q -f '%s'", "mount -t btrfs '%s' '%s'" },
 };
 #define PEERS (sizeof(peer_table) / sizeof(peer_table[0]))
+/* Most rounds, and most workloads; more rounds are cut off. */
 #define MAX_ROUNDS 16u
 #define MAX_WORK 16u
 

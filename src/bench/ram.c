@@ -25,16 +25,20 @@
 #include "bench/guard.h"
 #include "bench/shell.h"
 
+/* MiB of the image and of the large file, bytes of a call, and how often the
+ * file is read from the cache. */
 #define IMAGE_MIB 4096u
 #define DATA_MIB 512u
 #define DATA_CALL_BYTES (1u << 20)
 #define CACHED_PASSES 4u
+/* Number of empty files, of files that are unpacked, and of appends.  All sizes
+ * are round numbers that keep a step within seconds. */
 #define FILES 20000u
 #define UNPACKED 5000u
 #define UNPACKED_BYTES 6000u	/* a source file's usual size */
 #define APPENDS 2000u
 #define APPEND_BYTES 4096u
-#define MAX_ROUNDS 16u
+#define MAX_ROUNDS 16u	/* Most rounds; more are cut off. */
 
 struct step {
 	const char *name, *about;
@@ -276,6 +280,7 @@ static const struct step steps[] = {
 struct ram_system {
 	const char *name, *mkfs, *mount;	/* no mount: the bare server */
 };
+/* The FUSE server that does nothing: nothing is formatted. */
 #define BARE { "bare", ": '%s'", NULL }
 
 /* The second one is compared with the first; the third is the bare server. */
@@ -292,7 +297,7 @@ static const struct ram_system with_other[] = {
 	  "\"$OTHER\"/traxfs '%s' '%s'" },
 	BARE,
 };
-#define SYSTEMS 3u
+#define SYSTEMS 3u	/* Number of systems in either list below. */
 
 struct ram {
 	const struct ram_system *systems;

@@ -18,6 +18,7 @@
 #include "bench/guard.h"
 #include "bench/shell.h"
 
+/* Room for the path of a file. */
 #define PATH_BYTES 256u
 
 struct real {

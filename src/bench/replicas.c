@@ -36,12 +36,16 @@
 #include "sim/named.h"
 #include "sim/sim.h"
 
-/* Watts while seeking, from FS2, table 1, for specifications without power. */
+/* Watts while seeking and while turning, from FS2, table 1, for specifications
+ * without power. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
-#define MAX_RUNS 20u
+#define MAX_RUNS 20u	/* Most runs. */
+/* How long the file system is idle after each run: 60 s of virtual time, or 3 s
+ * of real time, in which it makes replicas. */
 #define IDLE_NS (60 * NS_PER_SECOND)
 #define REAL_IDLE_SECONDS 3u
+/* Memory of the file system, and with a load that never pauses. */
 #define MEMORY_BYTES (512u << 20)
 #define BUSY_MEMORY_BYTES (48u << 20)
 

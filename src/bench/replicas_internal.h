@@ -13,8 +13,8 @@
 #include "fs/fs.h"
 
 #define BLOCK 4096u
-#define CHUNK_BYTES (1u << 20)
-#define MAX_DIRS 1024u
+#define CHUNK_BYTES (1u << 20)	/* Most bytes of one operation. */
+#define MAX_DIRS 1024u		/* Most directories of a workload. */
 
 struct read {
 	uint32_t file;

@@ -12,6 +12,7 @@
 
 #include "fs/fs.h"
 
+/* Bytes that one operation preallocates to fill the disk. */
 #define RESERVE_BYTES (1ull << 30)
 #define DIR_FILES 10u		/* files in a directory of a tree */
 

@@ -12,9 +12,11 @@
 #include "bench/sched.h"
 #include "bench/used_fs.h"
 
+/* Per cent of the room that is full, and how many days it is used. */
 #define FULL_PERCENT 85u
 #define DAYS 30u
-/* One file in so many is deleted in a day, appended to, overwritten in part. */
+/* One file in so many is deleted in a day, appended to, overwritten in part;
+ * and the bytes of an append and of an overwrite. */
 #define DELETE_SHARE 10u
 #define APPEND_SHARE 20u
 #define OVERWRITE_SHARE 20u
@@ -24,7 +26,7 @@
 #define NIGHT_NS (UINT64_C(1800) * NS_PER_SECOND)
 /* Room for new files: so much is deleted before they are made. */
 #define NEW_SHARE 16u
-#define TRANSACTIONS 2000u
+#define TRANSACTIONS 2000u	/* Transactions that are measured at the end. */
 
 enum age_way { AGE_FRESH, AGE_USED, AGE_MOVES, AGE_ORDER };
 

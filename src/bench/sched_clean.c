@@ -14,13 +14,16 @@
 #include "bench/sched.h"
 #include "bench/used_fs.h"
 
+/* Rounds of writing files, between which half of them are deleted, and the
+ * number of transactions. */
 #define ROUNDS 6u
 #define TRANSACTIONS 6000u
 /* Of the files that transactions make one in so many is large: whole tracks
  * are wanted where small files were. */
 #define LOAD_LARGE_SHARE 8u
 /* Transactions between two pauses that do not count, in which ideal cleaning is
- * done, and how long it may take. */
+ * done; the longest such cleaning; and the pause before it, which every way of
+ * cleaning has. */
 #define PAUSE_EVERY 500u
 #define IDEAL_NS (UINT64_C(3600) * NS_PER_SECOND)
 #define PAUSE_NS (UINT64_C(700) * NS_PER_SECOND)

@@ -14,13 +14,18 @@
 #include "bench/sched.h"
 #include "sched/queue/range_write.h"
 
-#define DRIVE "hp-c2247a"
+#define DRIVE "hp-c2247a"	/* The drive of the paper. */
 #define BLOCK 8u		/* sectors of a block */
 #define BLOCKS 32768u		/* blocks of a group: 128 MB */
+/* Parts of a group, one for each of the most writers. */
 #define PARTS 16u
+/* Blocks of a part; a writer that finds fewer free ones than ROOM in its part
+ * may take those of the next part too. */
 #define PART (BLOCKS / PARTS)
 #define ROOM (PART / 4)
+/* The sector at which the group begins. */
 #define FIRST (UINT64_C(100000) * BLOCK)
+/* Files that are made, and how many are outstanding, as in the paper. */
 #define FILES 1000u
 #define DEPTH 16u
 

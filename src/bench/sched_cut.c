@@ -18,7 +18,7 @@
 #include "base/units.h"
 #include "bench/sched_scale.h"
 
-#define EXTENTS 1000000u
+#define EXTENTS 1000000u	/* Extents of the file that is cut. */
 #define BLOCK_BYTES 4096u
 #define MOST_BYTES (UINT64_C(16) << 30)	/* of one preallocation */
 /* The cut is over when no room has come back for so long. */

@@ -20,6 +20,8 @@
 #include "fs/fs.h"
 #include "sim/drive.h"
 
+/* Number of files, one for each of the most readers; bytes of a file; and the
+ * period. */
 #define FILES 400u
 #define FILE_BYTES (4u << 20)
 #define PERIOD_NS 500000000ull

@@ -15,7 +15,7 @@
 #include "bench/sched.h"
 #include "sched/freeblock/gap_search.h"
 
-#define WAITING 1000u
+#define WAITING 1000u	/* Number of requests that wait. */
 #define UNIT_SECTORS 8u
 
 struct waiting_set {

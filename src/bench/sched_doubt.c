@@ -10,6 +10,7 @@
 #include "bench/rig.h"
 #include "bench/sched.h"
 
+/* Number of drives from seeds, and of requests of a measurement. */
 #define DRIVES 6u
 #define REQUESTS 2000u
 

@@ -13,10 +13,13 @@
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 
+/* Number of files, MiB of each, and MiB of the file system's memory, which all
+ * of them fit into. */
 #define FILES 4u
 #define FILE_MIB 48u
 #define MEMORY_MIB 256u
-#define CHUNK 131072u
+#define CHUNK 131072u	/* Bytes of an operation in order. */
+/* Most flows of a row, and most operations that a flow has outstanding. */
 #define FLOWS 3u
 #define DEPTH_MAX 16u
 
@@ -67,6 +70,8 @@ static const struct bench_row rows[] = {
 				{ 3, true, IN_ORDER, CHUNK, 2, 100 },
 				{ 4, true, IN_ORDER, CHUNK, 2, 100 } } },
 };
+/* In these first rows the file system does not know the drive on either side,
+ * so that both sides begin with the same files. */
 #define PREPARED 2u
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -18,10 +18,12 @@
 #include "sched/freeblock/gap_search.h"
 
 #define UNIT_SECTORS 8u
-#define PROGRESS 20u
+#define PROGRESS 20u	/* A scan is reported in steps of 5 %. */
 #define PARTS_BYTES (UINT64_C(64) << 20)
+/* Requests of the scan that are outstanding when its rest is no longer left to
+ * the gaps. */
 #define PROMOTED_DEPTH 4u
-#define SEARCHES 5000u
+#define SEARCHES 5000u	/* Number of searches whose time is measured. */
 
 /* ---- a scan ---- */
 

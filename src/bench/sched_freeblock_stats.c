@@ -12,6 +12,7 @@
 #include "bench/sched.h"
 #include "sched/freeblock/freeblock.h"
 
+/* Number of drives from seeds; requests of a measurement, and before it. */
 #define DRIVES 6u
 #define REQUESTS 2000u
 #define WARMUP 400u

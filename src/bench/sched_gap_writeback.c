@@ -17,18 +17,26 @@
 #include "fs/fs.h"
 
 #define DRIVE "wd800"
+/* MiB of the file that is read, and of the file system's memory, an eighth of
+ * it so that reads miss. */
 #define FILE_MIB 512u
 #define MEMORY_MIB 64u
-#define CHUNK (1u << 20)
+#define CHUNK (1u << 20)	/* Bytes of a write that fills the file. */
 #define BLOCK 4096u
+/* Readers, and operations outstanding at most: theirs and those of the
+ * writers. */
 #define READERS 4u
 #define SLOTS (READERS + 8u)
+/* Seconds of a run that do not count, and those that do. */
 #define WARM_S 60u
 #define RUN_S 60u
 #define COLD_MIB UINT64_C(512)	/* MiB of a file that fits into memory and is
 				 * read for the first time */
+/* MiB of memory then, and the number of reads. */
 #define COLD_MEMORY_MIB UINT64_C(2048)
 #define COLD_READS 3000u
+/* Small files have up to this many bytes, and a directory has this many of
+ * them. */
 #define SMALL_BYTES 16384u
 #define DIR_FILES 500u
 

@@ -27,6 +27,8 @@
 #include "fs/mkfs.h"
 #include "log/log.h"
 
+/* Bytes of an append, and the first syncs after a mount, which are counted by
+ * themselves. */
 #define APPEND 4096u
 #define FIRST 20u
 #define DRIVE "modern"
@@ -353,6 +355,7 @@ int sched_fsync(const struct sched_options *options)
 
 /* ---- unpacking a tree ---- */
 
+/* Directories of the tree, files in each, and most bytes of a file. */
 #define DIRS 20u
 #define DIR_FILES 500u
 #define MOST_BYTES 16384u
@@ -458,7 +461,7 @@ int sched_unpack(const struct sched_options *options)
 
 /* ---- TPC-B-like ---- */
 
-#define CHANGE_BYTES 400u
+#define CHANGE_BYTES 400u	/* Bytes that a transaction logs. */
 
 enum journal { JOURNAL_NULL, JOURNAL_SKIPPING, JOURNAL_BLIND, JOURNAL_TWO };
 

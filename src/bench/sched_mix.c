@@ -7,7 +7,7 @@
 #include "bench/mix.h"
 #include "bench/sched.h"
 
-#define RUN_NS 20000000000ull
+#define RUN_NS 20000000000ull	/* Virtual time of a measurement: 20 s. */
 
 static int mix_measure(const struct sched_options *options, unsigned kinds,
 		       bool blind, struct mix_result result[MIX_KINDS])

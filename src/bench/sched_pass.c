@@ -13,12 +13,15 @@
 #include "fs/mkfs.h"
 #include "scrub/scrub.h"
 
+/* Number of reads that are measured, and those of a turn. */
 #define READS 20000u
 #define TURN_READS 2500u
 /* requests at the begin of each turn that are not counted: they meet what the
  * other turn left */
 #define TURN_WARMUP 50u
+/* Reads before the first turn, from which the head's position is learned. */
 #define LEARN_READS 500u
+/* Per cent of the room that files fill, and bytes of such a file. */
 #define FULL_PERCENT 85u
 #define FILE_BYTES (UINT64_C(256) << 20)
 

@@ -20,6 +20,8 @@
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 
+/* Most writers; files that are made, and fewer when each is synced; MiB of the
+ * file system's memory. */
 #define WRITERS_MOST 16u
 #define FILES 1024u
 #define SYNCED_FILES 256u

@@ -18,6 +18,7 @@
 #include "fs/fs.h"
 
 #define DRIVE "modern"
+/* Directories; files; and least and most bytes of a file. */
 #define DIRS 100u
 #define FILES 20000u
 #define LEAST_BYTES 5120u

@@ -14,12 +14,12 @@
 #include "bench/sched.h"
 #include "sched/queue/range_write.h"
 
-#define DRIVE "hp-c2247a"
+#define DRIVE "hp-c2247a"	/* The drive of the paper. */
 #define GROUP_SECTORS 4096u	/* 4096 blocks of 512 bytes */
 #define GROUP_FIRST 409600u
 #define TRACK_RANGE 100u	/* just more than a track */
 #define MAX_DEPTH 64u
-#define NO_SECTOR UINT64_MAX
+#define NO_SECTOR UINT64_MAX	/* No request is outstanding there. */
 
 struct bench_writer {
 	struct queue_place place;

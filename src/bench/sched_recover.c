@@ -21,16 +21,19 @@
 #include "fs/mkfs.h"
 
 #define DRIVE "modern"
+/* MiB of the file system's memory, which bounds what is changed. */
 #define MEMORY_MIB 1024u
-#define LEAVES 8000u
+#define LEAVES 8000u		/* Most leaves of the tree that are changed. */
 #define INODES_PER_LEAF 40u	/* somewhat fewer inodes than fit into a leaf */
+/* Files of a directory; bytes of the file that is overwritten; bytes of a write
+ * that fills it. */
 #define FILES_PER_DIR 4000u
 #define DATA_BYTES (256u << 20)
 #define CHUNK (1u << 20)
 #define BLOCK 4096u
 #define FULL_PERCENT 78u	/* transactions may fill the log to 80 per
 				 * cent */
-#define MAX_OVERWRITES 60000u
+#define MAX_OVERWRITES 60000u	/* Most overwrites; the log is full before. */
 
 struct crash {
 	struct rig rig;
@@ -141,6 +144,7 @@ static unsigned fill_percent(struct crash *c)
 	return percent;
 }
 
+/* Most extents of the data whose places are made slow. */
 #define EXTENTS_MOST 256u
 #define SLOW_NS 20000000000ull	/* longer than filling the log takes */
 

@@ -16,13 +16,16 @@
 #include "bench/sched_scale.h"
 #include "fs/mkfs.h"
 
+/* A drive of 20 TB, and MiB of the file system's memory. */
 #define DRIVE "random:1,bytes=20T"
 #define MEMORY_MIB 256u
-#define FEW 10000u
+#define FEW 10000u	/* Few inodes, and many. */
 #define MANY 1000000u
 #define FILES_PER_DIR 1000u
+/* Per cent of the disk that the files of a full one take. */
 #define FULL_PERCENT 97u
 #define FILL_BYTES (UINT64_C(16) << 30)	/* of one file */
+/* The last file is halved until it fits, down to this. */
 #define FILL_LEAST_BYTES (UINT64_C(1) << 30)
 #define OPS 1000u		/* files made, then deleted */
 

@@ -14,7 +14,7 @@
 
 #define UNIT_SECTORS 8u
 #define PARTS_BYTES (UINT64_C(64) << 20)
-#define TURN_REQUESTS 500u
+#define TURN_REQUESTS 500u	/* Requests of a turn. */
 /* requests at the begin of each turn that are not counted: they meet what the
  * other turn left */
 #define TURN_WARMUP 20u

@@ -16,6 +16,7 @@
 #include "bench/rig.h"
 #include "bench/sched.h"
 
+/* Tracks of the first zone that segments are written on. */
 #define ZONE_TRACKS 2000u
 #define BLOCK 8u			/* sectors */
 
@@ -36,7 +37,7 @@ static uint64_t next_random(uint64_t *seed)
 /* So many segments, of the log or one, are kept free for the cleaner. */
 #define SPARE_SHARE 32u
 #define PASSES 12u		/* of the log; the last half is counted */
-#define NOBODY UINT32_MAX
+#define NOBODY UINT32_MAX	/* No file has this block. */
 
 struct log_segment {
 	uint32_t used;		/* blocks with data that is needed */

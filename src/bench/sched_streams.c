@@ -8,6 +8,7 @@
 #include "bench/rig.h"
 #include "bench/sched.h"
 
+/* Sectors of a piece, 64 KiB, and most readers. */
 #define PIECE_SECTORS 128u
 #define STREAMS_MAX 16u
 

@@ -12,6 +12,8 @@
 
 #define DRIVE "wd800"
 #define MEMORY_MIB 64u
+/* Most files; bytes of a small one at most, and of a large one; bytes of a
+ * write. */
 #define MAX_FILES 60000u
 #define SMALL_BYTES (64u << 10)
 #define LARGE_BYTES (2u << 20)

@@ -18,9 +18,10 @@
 #include "fs/fs.h"
 #include "move/move.h"
 
+/* Bytes of all files, and number of directories. */
 #define USED_BYTES (UINT64_C(640) << 20)
 #define USED_DIRS 32u
-#define USED_LARGE_SHARE 64u
+#define USED_LARGE_SHARE 64u	/* The usual large_share. */
 
 struct used_file {
 	uint64_t ino;

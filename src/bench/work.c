@@ -17,13 +17,18 @@
 #include "base/msg.h"
 
 #define MIB (1u << 20)
+/* MiB of the file that is scanned, and of each of the two that are compared. */
 #define SCAN_MIB 256u
 #define DIFF_MIB 96u
+/* Files of which the first block is read, and bytes of each. */
 #define FIRST_FILES 1000u
 #define FIRST_BYTES 65536u
+/* Files of the source tree, files in a directory, and mean bytes of a file. */
 #define TREE_FILES 10000u
 #define TREE_PER_DIR 100u
 #define TREE_MEAN_BYTES 6144u
+/* Appends, and random reads.  All sizes are round numbers; --percent scales
+ * them. */
 #define APPENDS 1000u
 #define RANDOM_READS 1000u
 

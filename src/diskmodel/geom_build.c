@@ -31,10 +31,12 @@
 /* Number of runs looked at, newest first, for one that goes on, and number of
  * tracks that may be missing from it. */
 #define RESUME_RUNS 4u
+/* Round number; a larger one costs as many comparisons for each new run. */
 #define RESUME_SKIP 64u
 /* Tracks that may be missing within a sweep that is bridged, and number of
  * sweeps that are bridged to find a period. */
 #define BRIDGE_TRACKS_MAX 8u
+/* Four times PERIOD_MAX and a little: a period has to repeat to be found. */
 #define BRIDGED_SWEEPS_MAX 400u
 /* Least number of sweeps between two calls of pause(). */
 #define PAUSE_SWEEPS 2048u

@@ -21,9 +21,11 @@
 #define RECORD_MAGIC 0x6d6f6567u	/* "geom" */
 /* Version 1 stored every run in full. */
 #define RECORD_VERSION 2u
-#define VARINT_MAX 10u
+#define VARINT_MAX 10u	/* Bytes of the longest number: 64 bits, 7 in a byte. */
 /* Number of runs to look back for one that goes on. */
 #define RESUME_RUNS 4u
+/* Most tracks that may be missing between the two.  A larger gap is stored as a
+ * run in full. */
 #define RESUME_SKIP 65536u
 
 struct trax_geom_record {

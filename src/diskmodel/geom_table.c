@@ -18,7 +18,7 @@
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
 
-#define TOLERANCE (1u << 16)
+#define TOLERANCE (1u << 16)	/* As an angle: 1/65536 of a revolution. */
 
 struct geom_row {
 	uint64_t first;

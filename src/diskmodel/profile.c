@@ -18,10 +18,14 @@
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec_json.h"
 
+/* Bounds of a period: 60 us to 1 s, that is 1,000,000 to 60 revolutions a
+ * minute.  All bounds are far outside of what drives have; they refuse damaged
+ * records. */
 #define MIN_PERIOD_PS UINT64_C(60000000)
 #define MAX_PERIOD_PS UINT64_C(1000000000000)
+/* Longest seek, settling time or overhead. */
 #define MAX_NS (100 * NS_PER_SECOND)
-#define MAX_W 1000.0
+#define MAX_W 1000.0	/* Most watts of a drive. */
 
 static const char *const methods[PROFILE_METHODS + 1] = {
 	"none", "given", "timing", "scsi", "trace", NULL

@@ -63,6 +63,7 @@ struct profile {
 	size_t progress_bytes;
 };
 
+/* Most bytes of the state of a measurement; a record with more is damaged. */
 #define PROFILE_MAX_PROGRESS (16u << 20)
 
 /* Reads a profile or a drive specification (one JSON format;

@@ -21,6 +21,7 @@
 #define RECORD_VERSION 1u
 #define RECORD_PARTS 16u		/* parts that the header has room for */
 
+/* Flags of a record: what struct service_mech says of zero latency. */
 #define FLAG_ZERO_LATENCY_READ 1u
 #define FLAG_ZERO_LATENCY_WRITE 2u
 #define FLAGS_KNOWN 3u

@@ -16,7 +16,7 @@
  */
 #include "diskmodel/service.h"
 
-#define TURN (UINT64_C(1) << 32)
+#define TURN (UINT64_C(1) << 32)	/* A whole revolution as an angle. */
 /* Times are rounded to nanoseconds and angles to 2^-32, so an angle that is
  * missed by less than this counts as met. */
 #define SLACK_NS 200u

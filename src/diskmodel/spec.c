@@ -13,6 +13,7 @@
 #include "diskmodel/spec_json.h"
 
 #define MS 1e6			/* nanoseconds of a millisecond */
+/* A specification with more is refused; drives have tens. */
 #define MAX_ZONES 4096u
 #define MAX_MS 1e5
 

@@ -15,6 +15,7 @@
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec_json.h"
 
+/* Bounds as signed numbers: steps may be negative. */
 #define CYLINDERS ((int64_t)GEOM_MAX_CYLINDERS)
 #define SURFACES ((int64_t)GEOM_MAX_SURFACES)
 /* Bound of places: a run's pattern may begin outside the disk. */

@@ -95,7 +95,7 @@ const struct service_mech *drive_mech(const struct drive *drive)
 	return drive->spec ? &drive->mech : NULL;
 }
 
-/* ---- small things ---- */
+/* ---- times ---- */
 
 uint64_t drive_later(uint64_t a, uint64_t b)
 {

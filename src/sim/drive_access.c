@@ -9,7 +9,8 @@
 #include "sim/drive.h"
 #include "sim/writes.h"
 
-/* A command that has waited so long goes first whatever the policy. */
+/* A command that has waited so long goes first whatever the policy: a round
+ * number, as the firmware of real drives does not tell its own. */
 #define STARVED_NS UINT64_C(1000000000)
 
 /* ---- the queue ---- */

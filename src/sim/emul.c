@@ -1,17 +1,18 @@
 /*
- * emul.c - running the drive against the machine's clock.
+ * emul.c - runs the drive by the machine's clock.
  *
- * One mutex guards the drive.  Its time is real time since the start divided
- * by `slow`; drive.h wants it run up to a moment before anything is submitted,
- * so a submitter may find jobs done: these wait in `due` for the thread.
+ * One mutex guards the drive.  Its time is real time since the start divided by
+ * `slow`.  A drive has to be run up to a moment before a request is submitted
+ * at that moment (drive.h), so a submitter may find that other requests are
+ * done: these wait in `due` for the thread.
  *
- * The thread sleeps until shortly before the next thing happens and spins for
- * the rest (timers wake tens of microseconds late on virtual machines), unless
- * an eventfd tells it that something earlier has come up.  It never spins for
- * things that nobody waits for.
+ * The thread sleeps until shortly before the next event and spins for the rest
+ * (timers wake tens of microseconds late on virtual machines), unless an
+ * eventfd tells it that something earlier has come up.  It never spins for
+ * events that nobody waits for.
  *
  * A late thread does not make the drive late: completions carry the time they
- * should have had, and whatever follows is worked out from there.
+ * should have had, and whatever follows is computed from there.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,6 +27,7 @@
 
 #include "sim/emul.h"
 
+/* The thread wakes this much early and spins for the rest. */
 #define SPIN_NS 60000u
 /* Lateness is counted in steps of 5 us up to 20 ms. */
 #define LATE_STEP_NS 5000u
@@ -287,7 +289,7 @@ void emul_stop(struct emul *emul)
 	free(emul);
 }
 
-/* The drive's time jumps to the end of the job. */
+/* The drive's time jumps to the end of the request. */
 static void submit_fast(struct emul *e, struct emul_request *request)
 {
 	struct drive_op *op = NULL;

@@ -1,10 +1,10 @@
 /*
- * emul.h - a drive in real time: jobs are done when the drive would have done
- * them, on the machine's clock.
+ * emul.h - a drive in real time: requests are done when the drive would have
+ * done them, on the machine's clock.
  *
- * A job is submitted from any thread and belongs to the emulator until done()
- * is called, once, from the emulator's own thread (fast: from emul_submit).
- * Data are not its business.
+ * A request is submitted from any thread and belongs to the emulator until
+ * done() is called, once, from the emulator's own thread (fast: from
+ * emul_submit).  The emulator moves no data; its caller does.
  */
 #ifndef TRAX_SIM_EMUL_H
 #define TRAX_SIM_EMUL_H
@@ -24,7 +24,7 @@ struct emul_options {
 	uint64_t seed;
 	double slow;		/* all times stretched by this; 0: 1 */
 	bool fast;		/* time is counted, not waited for */
-	FILE *trace;		/* one line a job; NULL: none */
+	FILE *trace;		/* one line for each request; NULL: none */
 };
 
 struct emul_stats {
@@ -32,7 +32,8 @@ struct emul_stats {
 	uint64_t elapsed_ns;		/* likewise, since the last reset */
 	uint64_t reads, writes, flushes;
 	uint64_t read_sectors, written_sectors;
-	uint64_t late_n;		/* jobs of which lateness is known */
+	uint64_t late_n;		/* requests of which the lateness is
+					 * known */
 	uint64_t late_median_ns, late_p99_ns, late_max_ns; /* real time */
 };
 
@@ -41,7 +42,7 @@ struct emul_stats {
 int emul_start(const struct spec *spec, const struct emul_options *options,
 	       struct emul **emul);
 
-/* Jobs not done yet never will be. */
+/* Stops the drive; done() is never called for requests that are outstanding. */
 void emul_stop(struct emul *emul);
 
 /*

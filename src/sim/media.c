@@ -15,8 +15,9 @@
 #include "disk/disk.h"
 #include "sim/media.h"
 
-#define PAGE_SECTORS 8u
+#define PAGE_SECTORS 8u	/* 4 KiB: a block of the file system. */
 #define PAGE_BYTES (PAGE_SECTORS * SECTOR_BYTES)
+/* Nodes of 128 pointers, 1 KiB; a copied path of a large disk has five. */
 #define FAN_SHIFT 7
 #define FAN (1u << FAN_SHIFT)
 

@@ -1,7 +1,8 @@
 /*
- * model_error.h - what is believed of a drive against what it is.
+ * model_error.h - compares the geometry that a model has of a drive with the
+ * true one.
  *
- * For tests and for whoever reports how well a drive was measured.
+ * For tests and for programs that report how well a drive was measured.
  */
 #ifndef TRAX_SIM_MODEL_ERROR_H
 #define TRAX_SIM_MODEL_ERROR_H

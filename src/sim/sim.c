@@ -1,21 +1,21 @@
 /*
  * sim.c - the simulated disk: data, durability, power, faults.
  *
- * When something happens is the drive's business (drive.h); what happens to
- * the data then is done here.  A request is an op from submit to delivery:
+ * The drive (drive.h) decides when a request is done; this file does what then
+ * happens to the data.  A request is an op from submit to delivery:
  *
- *   submit -> in the air -> complete -> ready -> delivered (disk_poll)
- *      |          |            |
- *      |          |            +- op_complete: data move, durability counted
+ *   submit -> in the drive -> complete -> ready -> delivered (disk_poll)
+ *      |          |              |
+ *      |          |              +- op_complete: data move, durability counted
  *      |          +- late: held back by SIM_SLOW or the host;  stuck: for ever
  *      |          +- sent: on its way to the drive, with a slow host
  *      +- power cut: every op is dropped, done() is never called
  *
- * Two media: `now` is what reads return, `durable` what a power cut leaves at
- * least.  Writes that completed into a volatile cache are listed in
+ * There are two media: `now` is what reads return, `durable` what a power cut
+ * leaves at least.  Writes that completed into a volatile cache are listed in
  * `unflushed`, in order of completion, until a flush that was submitted later
  * completes.  Without a volatile cache `durable` is NULL and `now` stands for
- * both: completed is durable.
+ * both: what is completed is durable.
  *
  * A FUA write that completes while older ones are unflushed is listed as well,
  * marked durable, so that a cut does not put an older write over it.
@@ -33,8 +33,9 @@
 #include "sim/sim_internal.h"
 #include "sim/writes.h"
 
+/* Time of every request on a flat drive: short against any real drive. */
 #define DEFAULT_LATENCY_NS 100000u
-#define DEFAULT_MAX_SECTORS 2048u
+#define DEFAULT_MAX_SECTORS 2048u	/* Most sectors of a request, 1 MiB. */
 /* How long a discard takes at least: as long as some of the file system's
  * writes behind each other, so that they meet it where they may not. */
 #define DISCARD_NS 5000000u

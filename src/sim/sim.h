@@ -118,7 +118,7 @@ int sim_flip(struct sim *sim, uint64_t sector, unsigned bit);
 int sim_power_cut(struct sim *sim, enum sim_cut cut, uint64_t seed);
 
 /* Cuts the power when the k-th write from now (1: the next) is submitted: that
- * write and all others that are not durable are in the air. 0 disarms it. */
+ * write and all others that are not durable may be lost. 0 disarms it. */
 void sim_power_cut_at(struct sim *sim, uint64_t k, enum sim_cut cut,
 		      uint64_t seed);
 
@@ -129,7 +129,7 @@ void sim_restart(struct sim *sim);
 
 /*
  * A moment of a drive, for trying many cuts without running up to each again.
- * Taking one costs no more than a copy of the list of writes in the air.
+ * Taking one costs no more than a copy of the list of outstanding writes.
  */
 struct sim_moment;
 
@@ -143,8 +143,8 @@ struct media *sim_moment_cut(const struct sim_moment *moment,
 
 /* ---- watching ---- */
 
-/* Sets a function that is called for every request when it is submitted, after
- * it is in the air, so that a moment taken then has it. */
+/* Sets a function that is called for every request when it has been submitted,
+ * so that a moment taken then contains it. */
 typedef void (*sim_hook)(struct sim *sim, const struct disk_request *req,
 			 void *arg);
 void sim_set_hook(struct sim *sim, sim_hook hook, void *arg);
@@ -164,7 +164,7 @@ enum sim_fault_kind {
 	SIM_STUCK,		/* the request never completes */
 };
 
-#define SIM_READS (1u << DISK_READ)
+#define SIM_READS (1u << DISK_READ)	/* Sets of operations, as bits. */
 #define SIM_WRITES (1u << DISK_WRITE)
 #define SIM_FLUSHES (1u << DISK_FLUSH)
 #define SIM_ALL (SIM_READS | SIM_WRITES | SIM_FLUSHES)

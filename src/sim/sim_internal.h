@@ -24,7 +24,7 @@ struct op {
 	bool failed, stuck, flip;
 	int error;
 	struct list link;	/* in one of the lists `air` and `ready` */
-	struct list way;	/* of an op in the air: in the lists `sent`,
+	struct list way;	/* of an outstanding op: in the lists `sent`,
 				 * then `late`, or in none of them */
 };
 

@@ -16,12 +16,14 @@
 #include "sim/specgen.h"
 #include "sim/writes.h"
 
-#define TURN 4294967296.0
+#define TURN 4294967296.0	/* A whole revolution as an angle. */
+/* Size of a drive for which none is given: 300 MB, so that tests may go over
+ * all of it. */
 #define DEFAULT_BYTES UINT64_C(300000000)
 /* A drive with fewer cylinders than this is none: tracks are made smaller
  * instead. */
 #define FEW_CYLINDERS 240u
-#define MOST_SLIPS 8u
+#define MOST_SLIPS 8u	/* Most sectors of one defect that slips. */
 
 /* The specification that is being made, and its sources of chance. */
 struct gen {

@@ -13,7 +13,10 @@
 #include "base/sort.h"
 #include "check/repair/repair_internal.h"
 
+/* Bytes of a new node that are filled: 90 %, so that the first changes after
+ * the repair do not split every node. */
 #define FILL_BYTES (TRAX_NODE_BYTES / 10 * 9)
+/* Most children of a node that is filled so far. */
 #define MAX_CHILDREN ((FILL_BYTES - sizeof(struct node_header)) / \
 		      sizeof(struct child_slot))
 

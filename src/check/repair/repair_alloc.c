@@ -15,6 +15,8 @@
 #include "base/sort.h"
 #include "check/repair/repair_internal.h"
 
+/* Most node slots that one track is given, a round number: they are 64 MiB, far
+ * more than a track holds.  It bounds what a damaged record can claim. */
 #define MAX_TRACK_SLOTS 4096u
 /* Number of slots in reserve for those that cannot be written: half a MiB. */
 #define SPARE_SLOTS 32u

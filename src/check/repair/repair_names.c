@@ -17,6 +17,8 @@
 #include "base/csum.h"
 #include "check/repair/repair.h"
 
+/* The directory for files without a name, as fsck of other file systems calls
+ * it. */
 #define LOST_NAME "lost+found"
 
 struct record {

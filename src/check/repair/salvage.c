@@ -18,7 +18,7 @@
 
 #include "check/repair/repair_internal.h"
 
-#define SCAN_SECTORS 2048u
+#define SCAN_SECTORS 2048u	/* Sectors of one read of the scan: 1 MiB. */
 
 struct leaf_found {
 	struct key low, high;

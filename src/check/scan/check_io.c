@@ -10,8 +10,13 @@
 
 #include "check/scan/check_internal.h"
 
+/* Most requests that are outstanding: a round number, as many as SATA drives
+ * queue. */
 #define BATCH_REQUESTS 32u
+/* Most buffers that one request reads into; longer neighbourhoods are several
+ * requests. */
 #define REQUEST_IOV 64u
+/* Most sectors of a request, 1 MiB, when the disk allows more. */
 #define SPLIT_SECTORS 2048u
 
 void *device_buffer(struct check *check, size_t bytes)

@@ -11,7 +11,10 @@
 #include "base/csum.h"
 #include "check/scan/check_internal.h"
 
+/* Most bytes of data that are read in the order of the disk and then checked: a
+ * round number.  More means fewer seeks, and more memory. */
 #define CHUNK_BYTES (32u << 20)
+/* A file system with less data than this has a buffer of this size. */
 #define MIN_CHUNK_BYTES (1u << 20)
 
 struct data_extent {

@@ -12,6 +12,8 @@
 #include "base/sort.h"
 #include "check/scan/check_internal.h"
 
+/* Most names that are compared one by one, about 1.2 GB of memory; further ones
+ * are left out. */
 #define MAX_EXACT (4u << 20)
 
 static struct problem_place at_dir(uint64_t dir)

@@ -14,6 +14,7 @@
 #include "check/scan/check_internal.h"
 
 #define HAS(now, type) ((now)->seen >> (type) & 1u)
+/* Names of extended attributes that an inode has flags for. */
 #define ACL_PREFIX "system.posix_acl_"
 #define CAPS_NAME "security.capability"
 #define FLAGS_XATTR (INODE_HAS_CAPS | INODE_HAS_ACL)

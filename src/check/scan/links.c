@@ -14,6 +14,8 @@
 #include "base/csum.h"
 #include "check/scan/check_internal.h"
 
+/* Most links that are compared one by one, 512 MiB of memory; further ones are
+ * left out. */
 #define MAX_EXACT (16u << 20)
 
 static uint64_t link_hash(uint64_t ino, uint8_t type, uint64_t dir)

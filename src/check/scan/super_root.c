@@ -13,6 +13,7 @@
 #include "check/scan/check_internal.h"
 #include "fs/drive/profile_load.h"
 
+/* A super-root record that claims more than this is damaged; a round number. */
 #define MAX_PAYLOAD_BYTES (1u << 30)
 
 static struct problem_place at_sector(uint64_t sector)

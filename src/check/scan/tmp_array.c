@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Room of an array that gets its first item; it is doubled from there. */
 #define FIRST_BYTES (64u << 10)
 
 int tmp_array_init(struct tmp_array *tmp_array, size_t size,

@@ -1,9 +1,9 @@
 /*
  * tmp_array.h - arrays that may outgrow memory: pages of a file without a name.
  *
- * A spill is one mapping that grows and may move; items are named by their
+ * An array is one mapping that grows and may move; items are named by their
  * index.  With a directory for scratch files the kernel writes out what does
- * not fit in memory; without, it is plain memory.
+ * not fit in memory; without one, the array is plain memory.
  */
 #ifndef TRAX_SCAN_TMP_ARRAY_H
 #define TRAX_SCAN_TMP_ARRAY_H

@@ -16,6 +16,7 @@
 
 #include "check/scan/check_internal.h"
 
+/* Children of a node that are read together, 1 MiB of buffer for each level. */
 #define BATCH 64u
 #define MAX_CHILDREN ((TRAX_NODE_BYTES - sizeof(struct node_header)) / \
 		      sizeof(struct child_slot))
