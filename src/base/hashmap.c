@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/hashmap.h"
+#include "base/random.h"
 
 /* Entries of the first table and of the largest one, and entries moved to a new
  * table by each insertion: more than two, so that the old table is empty before
@@ -46,19 +47,11 @@ struct hashmap {
 	uint32_t live;
 };
 
-/* The finalizer of splitmix64. */
-static uint64_t hash(uint64_t key)
-{
-	key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9;
-	key = (key ^ key >> 27) * 0x94d049bb133111eb;
-	return key ^ key >> 31;
-}
-
 static struct hashmap_entry *table_find(const struct hash_table *table,
 					uint64_t key)
 {
 	uint32_t mask = 2 * table->capacity - 1;
-	uint32_t at = (uint32_t)hash(key) & mask;
+	uint32_t at = (uint32_t)random_mix(key) & mask;
 	struct hashmap_entry *entry;
 
 	if (!table->capacity)
@@ -84,7 +77,7 @@ static void table_set(struct hash_table *table, uint32_t i, uint64_t key,
 		      void *value)
 {
 	uint32_t mask = 2 * table->capacity - 1;
-	uint32_t at = (uint32_t)hash(key) & mask;
+	uint32_t at = (uint32_t)random_mix(key) & mask;
 
 	while (table->slots[at])
 		at = (at + 1) & mask;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "bench/mix.h"
 
 #define CLIENTS_MAX 64u	/* Most clients of all kinds together. */
@@ -41,22 +42,13 @@ struct mix {
 	int err;
 };
 
-static uint64_t mix_random(struct mix *mix)
-{
-	uint64_t z = mix->seed += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 static uint64_t mix_place(struct mix *mix, unsigned k)
 {
 	const struct mix_kind *kind = &mix_kinds[k];
 	uint64_t part = rig_sectors(mix->rig) / MIX_KINDS / 8 * 8, at;
 
 	if (!kind->sequential)
-		return k * part + mix_random(mix) %
+		return k * part + random_next(&mix->seed) %
 				  (part - kind->sectors) / 8 * 8;
 	if (mix->at[k] + kind->sectors > part)
 		mix->at[k] = 0;

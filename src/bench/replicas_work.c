@@ -10,20 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "fs/fs.h"
 
 /* Bytes that one operation preallocates to fill the disk. */
 #define RESERVE_BYTES (1ull << 30)
 #define DIR_FILES 10u		/* files in a directory of a tree */
-
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
 
 static uint32_t replicas_random(struct bench *bench, uint32_t n)
 {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "base/sort.h"
 #include "base/units.h"
 #include "bench/rig.h"
@@ -105,25 +106,16 @@ struct oltp {
 	uint64_t seed, sectors;
 };
 
-static double oltp_random(struct oltp *oltp)
-{
-	uint64_t z = oltp->seed += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (double)((z ^ z >> 31) >> 11) / 9007199254740992.0;
-}
-
 /* Places are multiples of 4 KiB, lengths 8 KiB on average. */
 static void oltp_next(void *arg, uint64_t *sector, uint32_t *sectors)
 {
 	struct oltp *oltp = arg;
-	double blocks = ceil(-log(1 - oltp_random(oltp)) * 1.4427);
+	double blocks = ceil(-log(1 - random_part(&oltp->seed)) * 1.4427);
 
 	*sectors = blocks < 16 ? (uint32_t)blocks * 8 : 128;
 	if (!*sectors)
 		*sectors = 8;
-	*sector = (uint64_t)(oltp_random(oltp) *
+	*sector = (uint64_t)(random_part(&oltp->seed) *
 			     (double)(oltp->sectors - 128)) / 8 * 8;
 }
 
@@ -285,7 +277,7 @@ static int search_times(const struct sched_options *options, double part)
 		.drive = options->drive ? options->drive : "atlas-10k",
 		.seed = options->seed,
 	};
-	struct oltp dice = { .seed = options->seed };
+	uint64_t seed = options->seed;
 	struct gap_query query = { .max_sectors = 2048, .joins = true,
 				   .unit_sectors = UNIT_SECTORS, .steps = 300,
 				   .run_ns = 700000, .across_ns = 900000 };
@@ -307,14 +299,14 @@ static int search_times(const struct sched_options *options, double part)
 			       part * (double)all * UNIT_SECTORS)
 		err = freeblock_set_remove(
 			wanted,
-			(uint64_t)(oltp_random(&dice) * (double)(all - 30)) *
+			(uint64_t)(random_part(&seed) * (double)(all - 30)) *
 				UNIT_SECTORS,
 			30 * UNIT_SECTORS);
 	head_get_state(rig.head, &head_state);
 	head_state.reads = head_state.writes = true;
 	query.head_state = &head_state;
 	for (i = 0; i < SEARCHES && !err; i++) {
-		head_state.head_lbn = (uint64_t)(oltp_random(&dice) *
+		head_state.head_lbn = (uint64_t)(random_part(&seed) *
 					     (double)all) * UNIT_SECTORS;
 		geom_track_of(rig.geom, head_state.head_lbn, &track);
 		head_state.head = (struct service_head){
@@ -322,7 +314,7 @@ static int search_times(const struct sched_options *options, double part)
 			track.surface };
 		query.target = (struct service_request){
 			.write = i % 3 == 0,
-			.lbn = (uint64_t)(oltp_random(&dice) *
+			.lbn = (uint64_t)(random_part(&seed) *
 					  (double)(all - 2)) * UNIT_SECTORS,
 			.sectors = 2 * UNIT_SECTORS };
 		times[i] = env_now_ns(env_real());

@@ -26,10 +26,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "base/rangeset.h"
 #include "sim/drive_internal.h"
 #include "sim/segments.h"
-#include "sim/writes.h"
 
 /* ---- making ---- */
 
@@ -62,7 +62,7 @@ int drive_new(const struct spec *spec, uint64_t seed, struct drive **drive)
 	d->spec = spec;
 	d->seed = seed;
 	d->mech = spec->mech;
-	d->mech.phase = (angle)writes_random(&d->seed);
+	d->mech.phase = (angle)random_next(&d->seed);
 	err = spec_geom(spec, &d->geom);
 	if (!err)
 		err = segments_init(&d->cache, spec->cache_segments,
@@ -104,7 +104,7 @@ uint64_t drive_later(uint64_t a, uint64_t b)
 
 static uint64_t jitter(struct drive *d, uint64_t most_ns)
 {
-	return most_ns ? writes_random(&d->seed) % most_ns : 0;
+	return most_ns ? random_next(&d->seed) % most_ns : 0;
 }
 
 uint64_t drive_bus_ns(const struct drive *d, uint32_t sectors)
@@ -118,7 +118,7 @@ uint64_t drive_bus_ns(const struct drive *d, uint32_t sectors)
 /* A random number from 0 (excluded) to 1. */
 static double fraction(struct drive *d)
 {
-	return (double)((writes_random(&d->seed) >> 11) + 1) * 0x1p-53;
+	return (double)((random_next(&d->seed) >> 11) + 1) * 0x1p-53;
 }
 
 /* Delay with which a completion arrives. */

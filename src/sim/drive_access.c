@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "sim/drive.h"
-#include "sim/writes.h"
 
 /* A command that has waited so long goes first whatever the policy: a round
  * number, as the firmware of real drives does not tell its own. */

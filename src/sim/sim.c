@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "sim/drive.h"
 #include "sim/faults.h"
 #include "sim/sim_internal.h"
@@ -179,13 +180,13 @@ static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
 /* Delay of the host for one event. */
 static uint64_t host_late_ns(struct sim *sim)
 {
-	double u = (double)((writes_random(&sim->host_seed) >> 11) + 1) *
+	double u = (double)((random_next(&sim->host_seed) >> 11) + 1) *
 		   0x1p-53;
 	double late = 0.5 - HOST_SPREAD * log(u);
 
 	if (!sim->host_ns)
 		return 0;
-	u = (double)(writes_random(&sim->host_seed) >> 11) * 0x1p-53;
+	u = random_part(&sim->host_seed);
 	if (u < HOST_ODD)
 		late += HOST_ODD_MOST * u / HOST_ODD;
 	return (uint64_t)(late * (double)sim->host_ns);
@@ -556,7 +557,7 @@ static void env_sim_wait(struct env *env, uint64_t ns)
 
 static uint64_t env_sim_random(struct env *env)
 {
-	return writes_random(&container_of(env, struct sim, env)->env_seed);
+	return random_next(&container_of(env, struct sim, env)->env_seed);
 }
 
 /* ---- making ---- */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "sim/sim.h"
 #include "sim/writes.h"
 
@@ -84,7 +85,7 @@ struct media *sim_moment_cut(const struct sim_moment *moment,
 {
 	struct media *m = media_clone(moment->durable);
 	/* The head is over one write only when power goes. */
-	const size_t under_head = moment->n ? writes_random(&seed) % moment->n :
+	const size_t under_head = moment->n ? random_next(&seed) % moment->n :
 					      0;
 
 	for (size_t i = 0; m && i < moment->n; i++) {

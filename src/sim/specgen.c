@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/random.h"
 #include "base/sort.h"
 #include "sim/specgen.h"
-#include "sim/writes.h"
 
 #define TURN 4294967296.0	/* A whole revolution as an angle. */
 /* Size of a drive for which none is given: 300 MB, so that tests may go over
@@ -41,12 +41,12 @@ struct gen {
 static void stream(struct gen *g, uint64_t part)
 {
 	g->state = g->options->seed * UINT64_C(0x9e3779b97f4a7c15) + part;
-	writes_random(&g->state);
+	random_next(&g->state);
 }
 
 static uint64_t below(struct gen *g, uint64_t n)
 {
-	return writes_random(&g->state) % n;
+	return random_next(&g->state) % n;
 }
 
 static uint32_t between(struct gen *g, uint32_t lo, uint32_t hi)
@@ -56,8 +56,7 @@ static uint32_t between(struct gen *g, uint32_t lo, uint32_t hi)
 
 static double real(struct gen *g, double lo, double hi)
 {
-	return lo + (hi - lo) * (double)(writes_random(&g->state) >> 11) *
-			    0x1p-53;
+	return lo + (hi - lo) * random_part(&g->state);
 }
 
 static bool chance(struct gen *g, double p)

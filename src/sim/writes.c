@@ -9,16 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "sim/writes.h"
-
-uint64_t writes_random(uint64_t *seed)
-{
-	uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
 
 #define GARBAGE 0xdb		/* each byte of what is discarded */
 
@@ -78,7 +70,7 @@ static int apply_torn(const struct write *w, struct media *media,
 		      uint32_t unit, bool damage, uint64_t *seed)
 {
 	uint64_t units = (w->sectors + unit - 1) / unit;
-	uint64_t torn = writes_random(seed) % units;
+	uint64_t torn = random_next(seed) % units;
 	int err = apply_units(w, media, unit, 0, torn);
 
 	if (err || !damage)
@@ -97,7 +89,7 @@ static int apply_some(const struct write *w, struct media *media,
 	int err = 0;
 
 	for (uint64_t i = 0; !err && i < units; i++) {
-		if (writes_random(seed) & 1)
+		if (random_next(seed) & 1)
 			err = apply_units(w, media, unit, i, 1);
 	}
 	return err;
@@ -110,7 +102,7 @@ int writes_apply_cut(const struct write *write, struct media *media,
 	if (write->durable)
 		return writes_apply(write, media);
 	if (cut == SIM_CUT_RANDOM) {
-		unsigned what = writes_random(seed) % 4;
+		unsigned what = random_next(seed) % 4;
 
 		if (what == 3)
 			return apply_some(write, media, unit_sectors, seed);

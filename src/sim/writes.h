@@ -38,7 +38,4 @@ int writes_apply_cut(const struct write *write, struct media *media,
 		     enum sim_cut cut, uint32_t unit_sectors, bool damage,
 		     uint64_t *seed);
 
-/* The next number of a sequence (splitmix64). */
-uint64_t writes_random(uint64_t *seed);
-
 #endif
