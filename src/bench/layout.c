@@ -107,12 +107,6 @@ static int do_one(struct bench *b, struct fs_op *op)
 
 /* ---- Writers ---- */
 
-static uint64_t random_below(uint64_t *state, uint64_t n)
-{
-	*state = *state * 6364136223846793005 + 1442695040888963407;
-	return (*state >> 33) % n;
-}
-
 /* Requests are sent in order, but a few change places on their way. */
 static int writer_order(struct bench *b, struct writer *writer, uint64_t *seed)
 {
@@ -126,7 +120,7 @@ static int writer_order(struct bench *b, struct writer *writer, uint64_t *seed)
 		writer->order[i] = i;
 	for (i = 0; i < b->requests && b->load->order != LAYOUT_APPENDED;
 	     i++) {
-		j = i + random_below(seed, near);
+		j = i + rig_random(seed) % near;
 		if (j >= b->requests)
 			continue;
 		other = writer->order[i];

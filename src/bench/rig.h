@@ -115,6 +115,14 @@ int rig_run(struct rig *rig, const struct rig_load *load,
  * them. */
 void rig_sum_up(double *v, uint64_t n, double *mean, double *p99);
 
+/* Returns the next number of a sequence, 31 bits.  The figures in doc/ come
+ * from this sequence. */
+static inline uint64_t rig_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005 + 1442695040888963407;
+	return *state >> 33;
+}
+
 /* Sectors that pass under a head in a second, as a mean of all tracks. */
 double rig_media_rate(const struct rig *rig);
 

@@ -39,7 +39,7 @@ struct age_row {
 static int overwrite(struct used *u, uint32_t i)
 {
 	const struct used_file *file = &u->file[i];
-	uint64_t at = used_random(u) % file->bytes;
+	uint64_t at = rig_random(&u->seed) % file->bytes;
 	uint64_t end = at + OVERWRITE_BYTES;
 
 	return used_io(u, file->ino, FS_WRITE, at,
@@ -63,7 +63,7 @@ static int day(struct used *u)
 		err = used_file_delete(u, used_any(u));
 	for (n = u->files / APPEND_SHARE, i = 0; i < n && !err; i++)
 		err = used_append(u, used_any(u),
-				  1 + (uint32_t)(used_random(u) %
+				  1 + (uint32_t)(rig_random(&u->seed) %
 						 APPEND_BYTES));
 	for (n = u->files / OVERWRITE_SHARE, i = 0; i < n && !err; i++)
 		err = overwrite(u, used_any(u));

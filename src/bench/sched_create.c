@@ -43,12 +43,6 @@ struct creation {
 	uint64_t seed;
 };
 
-static uint64_t random_next(uint64_t *state)
-{
-	*state = *state * 6364136223846793005 + 1442695040888963407;
-	return *state >> 33;
-}
-
 static void take(struct creation *c, uint32_t block)
 {
 	c->free[block / 64] &= ~(UINT64_C(1) << block % 64);
@@ -61,8 +55,8 @@ static void fill(struct creation *c, unsigned percent)
 
 	memset(c->free, 0xff, sizeof(c->free));
 	while (left) {
-		uint32_t at = (uint32_t)(random_next(&c->seed) % BLOCKS);
-		uint32_t n = 1 + (uint32_t)(random_next(&c->seed) % 8);
+		uint32_t at = (uint32_t)(rig_random(&c->seed) % BLOCKS);
+		uint32_t n = 1 + (uint32_t)(rig_random(&c->seed) % 8);
 
 		for (; n && left && at < BLOCKS; n--, at++) {
 			left -= c->free[at / 64] >> at % 64 & 1;

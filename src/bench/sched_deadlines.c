@@ -295,8 +295,7 @@ static int readers_open(struct bench *b, unsigned readers, uint64_t seed)
 	int rc = 0;
 
 	for (i = 0; i < FILES; i++) {
-		seed = seed * 6364136223846793005 + 1442695040888963407;
-		j = (unsigned)((seed >> 33) % (i + 1));
+		j = (unsigned)(rig_random(&seed) % (i + 1));
 		perm[i] = perm[j];
 		perm[j] = i;
 	}

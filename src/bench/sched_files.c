@@ -148,7 +148,7 @@ static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
 		      struct bench_slot *bench_slot)
 {
 	uint64_t ops = m->file_bytes / 100 * flow->percent / flow->bytes;
-	uint64_t n = m->at[i]++;
+	uint64_t n = m->at[i]++, random;
 
 	if (n >= ops)
 		return false;
@@ -157,9 +157,9 @@ static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
 					   .ino = m->ino[flow->file] };
 		return true;
 	}
-	m->seed = m->seed * 6364136223846793005 + 1442695040888963407;
+	random = rig_random(&m->seed);
 	if (flow->way == AT_RANDOM)
-		n = (m->seed >> 33) % (m->file_bytes / flow->bytes);
+		n = random % (m->file_bytes / flow->bytes);
 	bench_slot->op = (struct fs_op){
 		.type = flow->write ? FS_WRITE : FS_READ,
 		.ino = m->ino[flow->file],

@@ -87,12 +87,6 @@ struct bench {
 	int err;
 };
 
-static uint64_t random_next(uint64_t *state)
-{
-	*state = *state * 6364136223846793005 + 1442695040888963407;
-	return *state >> 33;
-}
-
 /* ---- operations ---- */
 
 static void slot_done(struct fs_op *op)
@@ -156,7 +150,7 @@ static struct bench_slot *slot_free(struct bench *b, unsigned first,
 
 static uint64_t place_next(struct bench *b)
 {
-	return random_next(&b->seed) % (b->file_bytes / BLOCK) * BLOCK;
+	return rig_random(&b->seed) % (b->file_bytes / BLOCK) * BLOCK;
 }
 
 static bool is_over(const struct bench *b)
@@ -199,7 +193,7 @@ static void small_file(struct bench *b)
 	if (!b->err)
 		b->err = do_one(b, &op, &attr);
 	op = (struct fs_op){ .type = FS_WRITE, .ino = attr.ino,
-			     .size = BLOCK + random_next(&b->seed) %
+			     .size = BLOCK + rig_random(&b->seed) %
 					     (SMALL_BYTES - BLOCK),
 			     .data = b->bench_slot[SLOTS - 1].bytes };
 	if (!b->err)

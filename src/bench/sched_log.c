@@ -38,12 +38,6 @@ static const char *drive_of(const struct sched_options *options)
 	return options->drive ? options->drive : DRIVE;
 }
 
-static uint64_t random_next(uint64_t *state)
-{
-	*state = *state * 6364136223846793005 + 1442695040888963407;
-	return *state >> 33;
-}
-
 /* What is known of the head when a measurement begins. */
 enum knowledge {
 	KNOW_ALL,	/* everything, learned by requests before */
@@ -269,7 +263,7 @@ static int sync_all(struct bench_mount *m, uint64_t think_ns, uint64_t seed,
 
 		err = sync_once(m, i, s);
 		until_ns = env_now_ns(m->rig.env) + (think_ns ?
-				random_next(&seed) % (2 * think_ns) : 0);
+				rig_random(&seed) % (2 * think_ns) : 0);
 		while (env_now_ns(m->rig.env) < until_ns)
 			mount_turn(m, until_ns, &never);
 	}
@@ -378,7 +372,7 @@ static int unpack_file(struct bench_mount *m, uint64_t dir, unsigned i,
 	if (err)
 		return err;
 	op = (struct fs_op){ .type = FS_WRITE, .ino = op.attr.ino,
-			     .size = 512 + (uint32_t)(random_next(seed) %
+			     .size = 512 + (uint32_t)(rig_random(seed) %
 						      (MOST_BYTES - 512)),
 			     .data = data };
 	err = mount_do(m, &op);
@@ -608,7 +602,7 @@ static int bank_run(const struct sched_options *options, enum journal journal,
 	n /= options->quick ? 10 : 1;
 	begin_ns = err ? 0 : env_now_ns(b.rig.env);
 	for (uint64_t i = 0; i < n && !err; i++) {
-		bank_think(&b, think_ns / 2 + random_next(&seed) % think_ns);
+		bank_think(&b, think_ns / 2 + rig_random(&seed) % think_ns);
 		if (journal == JOURNAL_TWO)
 			err = bank_two_writes(&b);
 		else if (journal != JOURNAL_NULL)

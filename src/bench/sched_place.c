@@ -69,8 +69,7 @@ struct used {
 
 static uint64_t draw(struct used *u, uint64_t n)
 {
-	u->seed = u->seed * 6364136223846793005 + 1442695040888963407;
-	return (u->seed >> 33) % n;
+	return rig_random(&u->seed) % n;
 }
 
 /* ---- one after the other ---- */

@@ -51,8 +51,7 @@ struct bench {
 
 static uint32_t random_below(struct bench *b, uint32_t n)
 {
-	b->seed = b->seed * 6364136223846793005 + 1442695040888963407;
-	return (uint32_t)((b->seed >> 33) % n);
+	return (uint32_t)(rig_random(&b->seed) % n);
 }
 
 /* Runs the file system until a time, or until an operation is over. */

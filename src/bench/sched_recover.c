@@ -48,12 +48,6 @@ struct crash {
 
 static uint8_t zeros[CHUNK];
 
-static uint64_t random_next(struct crash *c)
-{
-	c->state = c->state * 6364136223846793005 + 1442695040888963407;
-	return c->state >> 33;
-}
-
 static void op_done(struct fs_op *op)
 {
 	*(bool *)op->owner = true;
@@ -202,7 +196,8 @@ static int fill_log(struct crash *c)
 
 	for (unsigned i = 0; i < MAX_OVERWRITES && !err; i++) {
 		memset(zeros, (int)i, BLOCK);
-		err = write_data(c, random_next(c) % (DATA_BYTES / BLOCK) *
+		err = write_data(c, rig_random(&c->state) %
+				    (DATA_BYTES / BLOCK) *
 				    BLOCK, BLOCK);
 		if (i % 16 != 15 || err)
 			continue;

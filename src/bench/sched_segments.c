@@ -20,12 +20,6 @@
 #define ZONE_TRACKS 2000u
 #define BLOCK 8u			/* sectors */
 
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005 + 1442695040888963407;
-	return *seed >> 33;
-}
-
 /* ---- The file system ---- */
 
 /* The log has so many blocks, this part of it in use. */
@@ -175,7 +169,7 @@ static int log_open(struct log_fs *log, uint32_t blocks, uint64_t seed)
 		log->owner[i] = NOBODY;
 	for (sum = 0; sum + FILE_BLOCKS <= most; sum += log->size[i]) {
 		i = log->files++;
-		log->size[i] = (uint8_t)(1 + next_random(&log->seed) %
+		log->size[i] = (uint8_t)(1 + rig_random(&log->seed) %
 					     FILE_BLOCKS);
 		for (uint32_t k = 0; k < FILE_BLOCKS; k++)
 			log->place[i][k] = NOBODY;
@@ -201,9 +195,9 @@ static int write_cost(uint32_t blocks, uint64_t seed, double *cost)
 			counts = true;
 			log.fresh = log.read = log.moved = 0;
 		}
-		i = next_random(&log.seed) % HOT_SHARE ?
-			    (uint32_t)next_random(&log.seed) % hot :
-			    (uint32_t)next_random(&log.seed) % log.files;
+		i = rig_random(&log.seed) % HOT_SHARE ?
+			    (uint32_t)rig_random(&log.seed) % hot :
+			    (uint32_t)rig_random(&log.seed) % log.files;
 		file_write(&log, i);
 	}
 	*cost = (double)(log.fresh + log.read + log.moved) / (double)log.fresh;
@@ -227,16 +221,16 @@ static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
 	struct geom_track track, last;
 	uint64_t n;
 
-	geom_track_at(p->geom, 1 + next_random(&p->seed) % ZONE_TRACKS, &track);
+	geom_track_at(p->geom, 1 + rig_random(&p->seed) % ZONE_TRACKS, &track);
 	geom_track_of(p->geom, track.first, &last);
 	for (n = last.sectors; n < (uint64_t)p->tracks * track.sectors;
 	     n += last.sectors)
 		geom_track_of(p->geom, track.first + n, &last);
 	n = p->parts > 1 ? n / p->parts / BLOCK * BLOCK : n;
 	*sector = track.first + (p->parts > 1 ?
-		next_random(&p->seed) % p->parts * n : 0);
+		rig_random(&p->seed) % p->parts * n : 0);
 	if (!p->aligned)
-		*sector = track.first + next_random(&p->seed) % track.sectors;
+		*sector = track.first + rig_random(&p->seed) % track.sectors;
 	*sectors = (uint32_t)n;
 }
 

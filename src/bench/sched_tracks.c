@@ -19,12 +19,6 @@ struct places {
 	bool aligned;
 };
 
-static uint64_t places_random(struct places *places)
-{
-	places->seed = places->seed * 6364136223846793005 + 1442695040888963407;
-	return places->seed >> 33;
-}
-
 /* A request has the track's length rounded to blocks, and begins at its first
  * block or anywhere. */
 static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
@@ -33,11 +27,11 @@ static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
 	struct geom_track track;
 	uint64_t at;
 
-	geom_track_at(places->geom, 1 + places_random(places) % ZONE_TRACKS,
+	geom_track_at(places->geom, 1 + rig_random(&places->seed) % ZONE_TRACKS,
 		      &track);
 	at = track.first;
 	if (!places->aligned)
-		at += places_random(places) % track.sectors / 8 * 8;
+		at += rig_random(&places->seed) % track.sectors / 8 * 8;
 	*sector = at;
 	*sectors = track.sectors;
 }

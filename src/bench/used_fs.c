@@ -23,12 +23,6 @@
 /* What the nodes of the tree take in the end. */
 #define NODE_BYTES (UINT64_C(48) << 20)
 
-uint64_t used_random(struct used *u)
-{
-	u->seed = u->seed * 6364136223846793005 + 1442695040888963407;
-	return u->seed >> 33;
-}
-
 /* ---- operations ---- */
 
 /* Time passes unless an operation that was waited for is over. */
@@ -102,14 +96,14 @@ static int used_file_make(struct used *u)
 	char name[16];
 	struct fs_op op = { .type = FS_MKNOD, .name = name, .mode = 0100644 };
 	struct fs_op forget = { .type = FS_FORGET, .size = 1 };
-	bool large = used_random(u) % u->large_share == 0;
+	bool large = rig_random(&u->seed) % u->large_share == 0;
 	int err;
 
 	if (u->files == MAX_FILES)
 		return -ENFILE;
 	*file = (struct used_file){ .number = u->made++ };
 	file->bytes = large ? LARGE_BYTES :
-		4096 + (uint32_t)(used_random(u) % (SMALL_BYTES - 4096));
+		4096 + (uint32_t)(rig_random(&u->seed) % (SMALL_BYTES - 4096));
 	snprintf(name, sizeof(name), "f%u", file->number);
 	op.ino = u->dir[file->number % USED_DIRS];
 	err = used_op(u, &op);
@@ -155,7 +149,7 @@ int used_count_pieces(struct used *u, uint32_t since)
 
 uint32_t used_any(struct used *u)
 {
-	return (uint32_t)(used_random(u) % u->files);
+	return (uint32_t)(rig_random(&u->seed) % u->files);
 }
 
 /* ---- a used file system ---- */
@@ -282,10 +276,10 @@ int used_transaction(struct used *u)
 {
 	uint32_t i = used_any(u);
 	const struct used_file *file = &u->file[i];
-	uint32_t more = (uint32_t)(used_random(u) % 8192);
+	uint32_t more = (uint32_t)(rig_random(&u->seed) % 8192);
 	int err;
 
-	if (used_random(u) % 2) {
+	if (rig_random(&u->seed) % 2) {
 		err = used_io(u, file->ino, FS_READ, 0, file->bytes);
 	} else {
 		err = used_append(u, i, more);

@@ -58,7 +58,6 @@ int used_remount(struct used *used);
 /* The share of the room that is in use now, by statfs. */
 double used_full(struct used *used);
 
-uint64_t used_random(struct used *used);
 /* Time passes, unless an operation that is waited for is over. */
 void used_turn(struct used *used, bool waits);
 
