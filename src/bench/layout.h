@@ -22,8 +22,8 @@ struct layout_load {
 	enum layout_order order;
 };
 
-extern const struct layout_load layout_loads[];	/* All loads; the last one has
-						 * no name. */
+/* All loads; the last one has no name. */
+extern const struct layout_load layout_loads[];
 
 struct layout_options {
 	const char *drive;	/* a drive, as in struct rig_options */

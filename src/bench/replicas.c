@@ -29,6 +29,7 @@
 #include "bench/replicas_internal.h"
 #include "bench/rig.h"
 #include "diskmodel/spec.h"
+#include "format/format.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "sched/head/head.h"
@@ -163,8 +164,6 @@ static int bench_mkfs(struct bench *bench)
 
 	return rc ? rc : mkfs_write(sim_env(bench->sim), disk, &mkfs, &plan);
 }
-
-#define TRANSACTION_BLOCKS 20u
 
 static const struct workload {
 	const char *name, *about, *paper;
@@ -313,9 +312,9 @@ static double limit_ms(struct bench *bench, const struct workload *workload)
 		const struct read *read = &bench->read[i];
 		bool one = workload->set_up == replicas_oltp;
 
-		block = read->offset / BLOCK;
-		end = ((uint64_t)read->offset + read->bytes + BLOCK - 1) /
-		      BLOCK;
+		block = read->offset / TRAX_BLOCK_BYTES;
+		end = ((uint64_t)read->offset + read->bytes +
+		       TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES;
 		for (; block < end; block++) {
 			uint64_t key = block << 32 | (one ? 0 : read->file);
 
@@ -326,7 +325,7 @@ static double limit_ms(struct bench *bench, const struct workload *workload)
 		}
 	}
 	hashmap_free(seen);
-	return (double)(blocks * BLOCK / 512) / track.sectors *
+	return (double)(blocks * TRAX_BLOCK_BYTES / 512) / track.sectors *
 	       geom_period_ns(bench->geom) / 1e6;
 }
 

@@ -12,7 +12,6 @@
 #include "diskmodel/spec.h"
 #include "fs/fs.h"
 
-#define BLOCK 4096u
 #define CHUNK_BYTES (1u << 20)	/* Most bytes of one operation. */
 #define MAX_DIRS 1024u		/* Most directories of a workload. */
 

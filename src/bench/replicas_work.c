@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "format/format.h"
 #include "fs/fs.h"
 
 /* Bytes that one operation preallocates to fill the disk. */
@@ -215,10 +216,10 @@ int replicas_oltp(struct bench *bench)
 	int rc = make_inode(bench, 0, 0, &ino);
 
 	bench->think_ns = 500000;
-	if (blocks > UINT32_MAX / BLOCK)
-		blocks = UINT32_MAX / BLOCK;
+	if (blocks > UINT32_MAX / TRAX_BLOCK_BYTES)
+		blocks = UINT32_MAX / TRAX_BLOCK_BYTES;
 	op.ino = ino;
-	op.size = blocks * BLOCK;
+	op.size = blocks * TRAX_BLOCK_BYTES;
 	if (!rc)
 		rc = bench_do(bench, &op);
 	for (i = 0; !rc && i < n; i++) {
@@ -227,10 +228,13 @@ int replicas_oltp(struct bench *bench)
 			uint32_t block =
 				replicas_random(bench, (uint32_t)blocks);
 
-			rc = write_at(bench, ino, (uint64_t)block * BLOCK,
-				      BLOCK);
+			rc = write_at(bench, ino,
+				      (uint64_t)block * TRAX_BLOCK_BYTES,
+				      TRAX_BLOCK_BYTES);
 			if (!rc)
-				rc = note_read(bench, i, block * BLOCK, BLOCK);
+				rc = note_read(bench, i,
+					       block * TRAX_BLOCK_BYTES,
+					       TRAX_BLOCK_BYTES);
 		}
 	}
 	return rc;
@@ -329,7 +333,8 @@ int replicas_desktop(struct bench *bench)
 		rc = note_read(bench, file, 0, 8192);
 		for (k = 0; !rc && k < 4; k++)
 			rc = note_read(bench, file, replicas_random(bench,
-				bench->file[file].bytes / BLOCK) * BLOCK,
+				bench->file[file].bytes / TRAX_BLOCK_BYTES) *
+				TRAX_BLOCK_BYTES,
 				       32768);
 		file = half + replicas_random(bench, small);
 		if (!rc)

@@ -24,6 +24,9 @@ struct sched_options {
 	uint64_t host_ns;	/* virtual time: delay of the host, see sim.h */
 };
 
+/* Memory that a scan may have for parts of units. */
+#define SCHED_PARTS_BYTES (UINT64_C(64) << 20)
+
 struct sched_experiment {
 	const char *name, *about;
 	/* 0 or a negative errno, reported through msg. */
@@ -33,10 +36,8 @@ struct sched_experiment {
 /* All experiments; the last one has name NULL. */
 extern const struct sched_experiment sched_table[];
 
-const struct sched_experiment *sched_find(const char *name); /* The experiment
-							      * of this name;
-							      * NULL: there is
-							      * none. */
+/* Returns the experiment of this name; NULL: there is none. */
+const struct sched_experiment *sched_find(const char *name);
 
 /* One way in which a model is wrong; the last row has name NULL. */
 struct spec;

@@ -17,9 +17,9 @@
 #include "base/turn.h"
 #include "base/units.h"
 #include "bench/sched_scale.h"
+#include "format/format.h"
 
 #define EXTENTS 1000000u	/* Extents of the file that is cut. */
-#define BLOCK_BYTES 4096u
 #define MOST_BYTES (UINT64_C(16) << 30)	/* of one preallocation */
 /* The cut is over when no room has come back for so long. */
 #define QUIET_NS (10 * (uint64_t)NS_PER_SECOND)
@@ -29,15 +29,15 @@ struct cut {
 	uint64_t ino, other;	/* the file; one whose blocks others read */
 	uint64_t extents;
 	uint64_t ops, max_ns, sum_ns;	/* of the others */
-	uint8_t data[BLOCK_BYTES] __attribute__((aligned(4096)));
+	uint8_t data[TRAX_BLOCK_BYTES] __attribute__((aligned(4096)));
 };
 
 static int fallocate_blocks(struct cut *c, uint32_t mode, uint64_t from,
 			    uint64_t blocks)
 {
 	struct fs_op op = { .type = FS_FALLOCATE, .ino = c->ino,
-			    .flags = mode, .offset = from * BLOCK_BYTES,
-			    .size = blocks * BLOCK_BYTES };
+			    .flags = mode, .offset = from * TRAX_BLOCK_BYTES,
+			    .size = blocks * TRAX_BLOCK_BYTES };
 
 	return scale_do(&c->s, &op);
 }
@@ -45,8 +45,8 @@ static int fallocate_blocks(struct cut *c, uint32_t mode, uint64_t from,
 static int make_files(struct cut *c)
 {
 	const uint64_t blocks = 2 * c->extents;
-	const uint64_t most = MOST_BYTES / BLOCK_BYTES;
-	struct fs_op op = { .type = FS_WRITE, .size = BLOCK_BYTES,
+	const uint64_t most = MOST_BYTES / TRAX_BLOCK_BYTES;
+	struct fs_op op = { .type = FS_WRITE, .size = TRAX_BLOCK_BYTES,
 			    .data = c->data };
 	int err = scale_make(&c->s, 1, FS_MKNOD, "cut", &c->ino);
 
@@ -86,7 +86,7 @@ static int beside(struct cut *c, struct fs_op *op)
 
 static int others(struct cut *c, bool truncate)
 {
-	struct fs_op read = { .type = FS_READ, .size = BLOCK_BYTES,
+	struct fs_op read = { .type = FS_READ, .size = TRAX_BLOCK_BYTES,
 			      .ino = truncate ? c->ino : c->other,
 			      .buffer = c->data };
 	struct fs_op make = { .type = FS_MKNOD, .ino = 1, .name = "new",
@@ -122,7 +122,7 @@ static int measure(struct cut *c, bool truncate)
 		.type = truncate ? FS_SETATTR : FS_UNLINK,
 		.ino = truncate ? c->ino : 1, .name = "cut",
 		.flags = truncate ? FS_SET_SIZE : 0,
-		.attr.size = BLOCK_BYTES,
+		.attr.size = TRAX_BLOCK_BYTES,
 	};
 	uint64_t before, now, last, begin_ns, answered_ns, back_ns;
 	int err = free_blocks(c, &before);

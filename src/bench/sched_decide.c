@@ -13,10 +13,10 @@
 #include "base/sort.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "format/format.h"
 #include "sched/freeblock/gap_search.h"
 
 #define WAITING 1000u	/* Number of requests that wait. */
-#define UNIT_SECTORS 8u
 
 struct waiting_set {
 	struct policy_site sites[WAITING];
@@ -57,7 +57,7 @@ static void search(const struct waiting_set *set,
 		.target = { .write = site->write, .lbn = site->lbn,
 			    .sectors = site->sectors },
 		.max_sectors = 2048, .joins = true, .steps = 300,
-		.unit_sectors = UNIT_SECTORS,
+		.unit_sectors = TRAX_BLOCK_SECTORS,
 		.run_ns = 700000, .across_ns = 900000,
 	};
 	struct gap_plan plan;
@@ -113,10 +113,11 @@ static int decide_on(const struct rig *rig, const struct sched_options *options,
 	unsigned i;
 
 	if (!err && wanted)
-		err = freeblock_set_open(rig->geom, UNIT_SECTORS, &set->wanted);
+		err = freeblock_set_open(rig->geom, TRAX_BLOCK_SECTORS,
+					 &set->wanted);
 	if (!err && wanted)
 		err = freeblock_set_add(set->wanted, 0,
-				 all / UNIT_SECTORS * UNIT_SECTORS);
+				 all / TRAX_BLOCK_SECTORS * TRAX_BLOCK_SECTORS);
 	if (err)
 		goto out;
 	head_get_state(rig->head, &head_state);

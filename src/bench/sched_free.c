@@ -15,12 +15,11 @@
 #include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "format/format.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/freeblock/gap_search.h"
 
-#define UNIT_SECTORS 8u
 #define PROGRESS 20u	/* A scan is reported in steps of 5 %. */
-#define PARTS_BYTES (UINT64_C(64) << 20)
 /* Requests of the scan that are outstanding when its rest is no longer left to
  * the gaps. */
 #define PROMOTED_DEPTH 4u
@@ -84,9 +83,9 @@ static int scan_open(struct rig *rig, struct bench_scan *scan)
 {
 	const struct freeblock_options options = {
 		.name = "scan",
-		.unit_sectors = UNIT_SECTORS,
+		.unit_sectors = TRAX_BLOCK_SECTORS,
 		.no_idle = true,
-		.parts_bytes = PARTS_BYTES,
+		.parts_bytes = SCHED_PARTS_BYTES,
 		.any = scan->part < 1,
 	};
 	int err = freeblock_open(rig->queue, &options, &scan_ops, scan,
@@ -95,7 +94,8 @@ static int scan_open(struct rig *rig, struct bench_scan *scan)
 	if (err)
 		return err;
 	scan->rig = rig;
-	scan->all = geom_sectors(rig->geom) / UNIT_SECTORS * UNIT_SECTORS;
+	scan->all = geom_sectors(rig->geom) / TRAX_BLOCK_SECTORS *
+		    TRAX_BLOCK_SECTORS;
 	scan_begin(scan);
 	return 0;
 }
@@ -279,7 +279,8 @@ static int search_times(const struct sched_options *options, double part)
 	};
 	uint64_t seed = options->seed;
 	struct gap_query query = { .max_sectors = 2048, .joins = true,
-				   .unit_sectors = UNIT_SECTORS, .steps = 300,
+				   .unit_sectors = TRAX_BLOCK_SECTORS,
+				   .steps = 300,
 				   .run_ns = 700000, .across_ns = 900000 };
 	struct geom_track track;
 	struct freeblock_set *wanted = NULL;
@@ -291,23 +292,23 @@ static int search_times(const struct sched_options *options, double part)
 
 	if (err)
 		return err;
-	all = geom_sectors(rig.geom) / UNIT_SECTORS;
-	err = freeblock_set_open(rig.geom, UNIT_SECTORS, &wanted);
+	all = geom_sectors(rig.geom) / TRAX_BLOCK_SECTORS;
+	err = freeblock_set_open(rig.geom, TRAX_BLOCK_SECTORS, &wanted);
 	if (!err)
-		err = freeblock_set_add(wanted, 0, all * UNIT_SECTORS);
+		err = freeblock_set_add(wanted, 0, all * TRAX_BLOCK_SECTORS);
 	while (!err && (double)freeblock_set_sectors(wanted) >
-			       part * (double)all * UNIT_SECTORS)
+			       part * (double)all * TRAX_BLOCK_SECTORS)
 		err = freeblock_set_remove(
 			wanted,
 			(uint64_t)(random_part(&seed) * (double)(all - 30)) *
-				UNIT_SECTORS,
-			30 * UNIT_SECTORS);
+				TRAX_BLOCK_SECTORS,
+			30 * TRAX_BLOCK_SECTORS);
 	head_get_state(rig.head, &head_state);
 	head_state.reads = head_state.writes = true;
 	query.head_state = &head_state;
 	for (i = 0; i < SEARCHES && !err; i++) {
 		head_state.head_lbn = (uint64_t)(random_part(&seed) *
-					     (double)all) * UNIT_SECTORS;
+					     (double)all) * TRAX_BLOCK_SECTORS;
 		geom_track_of(rig.geom, head_state.head_lbn, &track);
 		head_state.head = (struct service_head){
 			head_state.now_ns + i % 100 * 70000, track.cylinder,
@@ -315,8 +316,9 @@ static int search_times(const struct sched_options *options, double part)
 		query.target = (struct service_request){
 			.write = i % 3 == 0,
 			.lbn = (uint64_t)(random_part(&seed) *
-					  (double)(all - 2)) * UNIT_SECTORS,
-			.sectors = 2 * UNIT_SECTORS };
+					  (double)(all - 2)) *
+				TRAX_BLOCK_SECTORS,
+			.sectors = 2 * TRAX_BLOCK_SECTORS };
 		times[i] = env_now_ns(env_real());
 		gap_search(&query, wanted, &plan);
 		times[i] = env_now_ns(env_real()) - times[i];

@@ -10,13 +10,13 @@
 
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "format/format.h"
 #include "sched/freeblock/freeblock.h"
 
 /* Number of drives from seeds; requests of a measurement, and before it. */
 #define DRIVES 6u
 #define REQUESTS 2000u
 #define WARMUP 400u
-#define UNIT_SECTORS 8u
 
 struct said {
 	struct rig_result result;
@@ -45,7 +45,8 @@ static int said_run(const struct sched_options *options, const char *drive,
 		.doubt = sched_doubts[doubt].doubt,
 	};
 	const struct freeblock_options task_options = {
-		.name = "scan", .unit_sectors = UNIT_SECTORS, .no_idle = true,
+		.name = "scan", .unit_sectors = TRAX_BLOCK_SECTORS,
+		.no_idle = true,
 	};
 	struct rig_load load = { .clients = 1, .sectors = 8,
 				 .read_percent = 67, .requests = WARMUP,
@@ -60,7 +61,8 @@ static int said_run(const struct sched_options *options, const char *drive,
 	err = freeblock_open(rig.queue, &task_options, &scan_ops, NULL, &task);
 	if (!err && scan)
 		err = freeblock_want(task, 0, rig_sectors(&rig) /
-					      UNIT_SECTORS * UNIT_SECTORS);
+					      TRAX_BLOCK_SECTORS *
+					      TRAX_BLOCK_SECTORS);
 	if (!err)
 		err = rig_run(&rig, &load, &out->result);
 	freeblock_get_stats(rig.queue, NULL, &before);

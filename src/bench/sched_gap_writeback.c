@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "format/format.h"
 #include "fs/fs.h"
 
 #define DRIVE "wd800"
@@ -22,7 +23,6 @@
 #define FILE_MIB 512u
 #define MEMORY_MIB 64u
 #define CHUNK (1u << 20)	/* Bytes of a write that fills the file. */
-#define BLOCK 4096u
 /* Readers, and operations outstanding at most: theirs and those of the
  * writers. */
 #define READERS 4u
@@ -150,7 +150,8 @@ static struct bench_slot *slot_free(struct bench *b, unsigned first,
 
 static uint64_t place_next(struct bench *b)
 {
-	return rig_random(&b->seed) % (b->file_bytes / BLOCK) * BLOCK;
+	return rig_random(&b->seed) % (b->file_bytes / TRAX_BLOCK_BYTES) *
+	       TRAX_BLOCK_BYTES;
 }
 
 static bool is_over(const struct bench *b)
@@ -165,7 +166,7 @@ static void readers_go_on(struct bench *b)
 	while (!is_over(b) && (bench_slot = slot_free(b, 0, READERS))) {
 		const struct fs_op op = { .type = FS_READ, .ino = b->ino[0],
 					  .offset = place_next(b),
-					  .size = BLOCK,
+					  .size = TRAX_BLOCK_BYTES,
 					  .buffer = bench_slot->bytes };
 
 		slot_submit(bench_slot, &op);
@@ -193,8 +194,8 @@ static void small_file(struct bench *b)
 	if (!b->err)
 		b->err = do_one(b, &op, &attr);
 	op = (struct fs_op){ .type = FS_WRITE, .ino = attr.ino,
-			     .size = BLOCK + rig_random(&b->seed) %
-					     (SMALL_BYTES - BLOCK),
+			     .size = TRAX_BLOCK_BYTES + rig_random(&b->seed) %
+					     (SMALL_BYTES - TRAX_BLOCK_BYTES),
 			     .data = b->bench_slot[SLOTS - 1].bytes };
 	if (!b->err)
 		b->err = do_one(b, &op, NULL);
@@ -206,7 +207,7 @@ static void writer_goes_on(struct bench *b, const struct bench_row *row)
 	const struct fs_op op = {.type = FS_WRITE,
 				 .ino = b->ino[1],
 				 .offset = place_next(b),
-				 .size = BLOCK,
+				 .size = TRAX_BLOCK_BYTES,
 				 .data = bench_slot ? bench_slot->bytes : NULL};
 	const struct fs_op sync = { .type = FS_FSYNC, .ino = b->ino[1] };
 

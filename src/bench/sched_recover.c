@@ -17,6 +17,7 @@
 #include "base/msg.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "format/format.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 
@@ -30,7 +31,6 @@
 #define FILES_PER_DIR 4000u
 #define DATA_BYTES (256u << 20)
 #define CHUNK (1u << 20)
-#define BLOCK 4096u
 #define FULL_PERCENT 78u	/* transactions may fill the log to 80 per
 				 * cent */
 #define MAX_OVERWRITES 60000u	/* Most overwrites; the log is full before. */
@@ -195,10 +195,10 @@ static int fill_log(struct crash *c)
 	int err = slow_data(c);
 
 	for (unsigned i = 0; i < MAX_OVERWRITES && !err; i++) {
-		memset(zeros, (int)i, BLOCK);
+		memset(zeros, (int)i, TRAX_BLOCK_BYTES);
 		err = write_data(c, rig_random(&c->state) %
-				    (DATA_BYTES / BLOCK) *
-				    BLOCK, BLOCK);
+				    (DATA_BYTES / TRAX_BLOCK_BYTES) *
+				    TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
 		if (i % 16 != 15 || err)
 			continue;
 		err = crash_do(c, &sync);

@@ -10,10 +10,9 @@
 
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "format/format.h"
 #include "sched/freeblock/freeblock.h"
 
-#define UNIT_SECTORS 8u
-#define PARTS_BYTES (UINT64_C(64) << 20)
 #define TURN_REQUESTS 500u	/* Requests of a turn. */
 /* requests at the begin of each turn that are not counted: they meet what the
  * other turn left */
@@ -68,16 +67,17 @@ static int scan_open(struct rig *rig, double part, double promote_at,
 {
 	const struct freeblock_options options = {
 		.name = "scan",
-		.unit_sectors = UNIT_SECTORS,
+		.unit_sectors = TRAX_BLOCK_SECTORS,
 		.no_idle = true,
 		.any = part < 1,
-		.parts_bytes = PARTS_BYTES,
+		.parts_bytes = SCHED_PARTS_BYTES,
 	};
 	int err;
 
 	*scan = (struct bench_scan){ .rig = rig, .part = part,
 			       .promote_at = promote_at };
-	scan->all = geom_sectors(rig->geom) / UNIT_SECTORS * UNIT_SECTORS;
+	scan->all = geom_sectors(rig->geom) / TRAX_BLOCK_SECTORS *
+		    TRAX_BLOCK_SECTORS;
 	err = freeblock_open(rig->queue, &options, &scan_ops, scan,
 			     &scan->task);
 	if (!err)
