@@ -34,13 +34,13 @@
 /* Idle time begins after this many times the recent gap of the foreground. */
 #define QUIET_GAPS 10u
 /* The guards behind free reads, one for the first of a gap and one for the
- * rest.  Each missed revolution widens its guard by 1/CARE_PART turn, to
- * 1/CARE_MOST_PART turn at most; the guard decays so that missed revolutions
- * cost 1/CARE_COST of the time in equilibrium. */
-#define CARE_COST 400u
-#define CARE_PART 64u
-#define CARE_MOST_PART 8u
-#define CARE_GAP_NS (50 * NS_PER_MS)
+ * rest.  Each missed revolution widens its guard by 1/GUARD_PART turn, to
+ * 1/GUARD_MOST_PART turn at most; the guard decays so that missed revolutions
+ * cost 1/GUARD_COST of the time in equilibrium. */
+#define GUARD_COST 400u
+#define GUARD_PART 64u
+#define GUARD_MOST_PART 8u
+#define GUARD_GAP_NS (50 * NS_PER_MS)
 /* A pause of the foreground that is longer than this is no gap within an
  * activity, and is not counted as one. */
 #define GAP_MAX_NS NS_PER_SECOND
@@ -89,9 +89,9 @@ static void plan_check_delay(struct freeblock *fb,
 static void plan_search(struct freeblock *fb,
 			const struct head_state *head_state)
 {
-	struct head_state careful = *head_state;
+	struct head_state guarded = *head_state;
 	struct gap_query query = {
-		.head_state = &careful,
+		.head_state = &guarded,
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
 		.joins = fb->joins,
@@ -101,12 +101,12 @@ static void plan_search(struct freeblock *fb,
 	struct gap_plan plan;
 	struct list *pos;
 
-	careful.read_guard_ns += fb->care_ns;
+	guarded.read_guard_ns += fb->extra_guard_ns;
 	/* A host that is late by this much may also be early now and then. */
-	careful.read_early_ns += fb->care_ns / 4;
-	careful.write_early_ns += fb->care_ns / 4;
-	careful.read_next_guard_ns += fb->care_next_ns;
-	careful.write_next_guard_ns += fb->care_next_ns;
+	guarded.read_early_ns += fb->extra_guard_ns / 4;
+	guarded.write_early_ns += fb->extra_guard_ns / 4;
+	guarded.read_next_guard_ns += fb->extra_next_guard_ns;
+	guarded.write_next_guard_ns += fb->extra_next_guard_ns;
 	list_for_each(pos, &fb->tasks)
 		tasks += freeblock_set_sectors(of_link(pos)->set) > 0;
 	query.steps = STEPS / (tasks ? tasks : 1);
@@ -591,17 +591,17 @@ static void delay_count(struct freeblock *fb, const char *task,
 }
 
 /* Widens a guard after a missed turn; time narrows it. */
-static void care_move(uint64_t *care_ns, uint64_t turn_ns, uint64_t since_ns,
-		      bool missed)
+static void extra_guard_move(uint64_t *guard_ns, uint64_t turn_ns,
+			     uint64_t since_ns, bool missed)
 {
-	uint64_t fade_ns = since_ns / CARE_COST / CARE_PART;
+	uint64_t fade_ns = since_ns / GUARD_COST / GUARD_PART;
 
 	if (missed)
-		*care_ns += turn_ns / CARE_PART;
+		*guard_ns += turn_ns / GUARD_PART;
 	else
-		*care_ns -= fade_ns < *care_ns ? fade_ns : *care_ns;
-	if (*care_ns > turn_ns / CARE_MOST_PART)
-		*care_ns = turn_ns / CARE_MOST_PART;
+		*guard_ns -= fade_ns < *guard_ns ? fade_ns : *guard_ns;
+	if (*guard_ns > turn_ns / GUARD_MOST_PART)
+		*guard_ns = turn_ns / GUARD_MOST_PART;
 }
 
 /*
@@ -610,19 +610,20 @@ static void care_move(uint64_t *care_ns, uint64_t turn_ns, uint64_t since_ns,
  * their part of the time: those missed by what a gap begins with, for which the
  * host may be late, and those missed by what follows it, apart.
  */
-static void care_follow(struct freeblock *fb, const struct delay_check *watch,
-			uint64_t over_ns)
+static void extra_guards_follow(struct freeblock *fb,
+				const struct delay_check *watch,
+				uint64_t over_ns)
 {
-	uint64_t since_ns = over_ns - fb->cared_ns;
+	uint64_t since_ns = over_ns - fb->narrowed_ns;
 	bool missed = over_ns > watch->over_ns + watch->turn_ns / 2;
 
-	fb->cared_ns = over_ns;
-	if (since_ns > CARE_GAP_NS)
-		since_ns = CARE_GAP_NS;
-	care_move(&fb->care_ns, watch->turn_ns, since_ns,
-		  missed && watch->first_late);
-	care_move(&fb->care_next_ns, watch->turn_ns, since_ns,
-		  missed && !watch->first_late);
+	fb->narrowed_ns = over_ns;
+	if (since_ns > GUARD_GAP_NS)
+		since_ns = GUARD_GAP_NS;
+	extra_guard_move(&fb->extra_guard_ns, watch->turn_ns, since_ns,
+			 missed && watch->first_late);
+	extra_guard_move(&fb->extra_next_guard_ns, watch->turn_ns, since_ns,
+			 missed && !watch->first_late);
 }
 
 void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk)
@@ -657,7 +658,7 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 			continue;
 		watch->used = false;
 		fb->followed++;
-		care_follow(fb, watch, disk->complete_ns);
+		extra_guards_follow(fb, watch, disk->complete_ns);
 		if (disk->complete_ns > watch->over_ns + watch->turn_ns / 2)
 			delay_count(fb, watch->task,
 				    disk->complete_ns - watch->over_ns);

@@ -83,8 +83,8 @@ struct freeblock {
 	uint64_t idle_lbn;		/* where the next idle step begins */
 
 	/* Added to the guards: for the first read of a gap, for the rest. */
-	uint64_t care_ns, care_next_ns;
-	uint64_t cared_ns;		/* when the guards were last reduced */
+	uint64_t extra_guard_ns, extra_next_guard_ns;
+	uint64_t narrowed_ns;		/* when the guards were last reduced */
 
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
 	unsigned delay_checks;
