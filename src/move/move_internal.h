@@ -155,7 +155,7 @@ struct order_mark {
 };
 
 struct ordering {
-	struct order_wish { uint64_t ino; uint32_t reads; }
+	struct order_target { uint64_t ino; uint32_t reads; }
 		wanted[ORDER_WANTED];	/* a ring */
 	unsigned wanted_first, wanted_n;
 	bool paused;
@@ -163,7 +163,7 @@ struct ordering {
 	bool looked;		/* it has found all of the batch */
 	/* The file that is looked at (0: none), how often it will be read, and
 	 * the sector to go on from. */
-	struct order_wish wish;
+	struct order_target target;
 	uint64_t at;
 	struct order_mark file_start;
 	/* The batch. */

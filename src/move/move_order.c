@@ -34,7 +34,7 @@ int order_want(struct moves *moves, uint64_t ino, uint32_t reads)
 	if (order->wanted_n == ORDER_WANTED)
 		return -EAGAIN;
 	order->wanted[(order->wanted_first + order->wanted_n++) %
-		      ORDER_WANTED] = (struct order_wish){ ino, reads };
+		      ORDER_WANTED] = (struct order_target){ ino, reads };
 	return 0;
 }
 
@@ -54,7 +54,7 @@ bool order_has_work(const struct moves *moves)
 
 	return !order->paused && !order->looking &&
 	       (order->pieces ? order->handed < order->ranges :
-				order->wanted_n || order->wish.ino);
+				order->wanted_n || order->target.ino);
 }
 
 /* ---- What a batch has ---- */
@@ -91,7 +91,7 @@ static void file_undo(struct ordering *order)
 
 static void file_over(struct ordering *order)
 {
-	order->wish.ino = 0;
+	order->target.ino = 0;
 	order->full = order->sectors > order->track;
 	order->file_start = mark(order);
 }
@@ -124,7 +124,7 @@ static void blocks_add(struct ordering *order, uint64_t first, uint64_t end)
 							      MOVE_RANGE_BLOCKS;
 			last = &order->range[order->ranges++];
 			*last = (struct move_range){
-				.ino = order->wish.ino, .first = first,
+				.ino = order->target.ino, .first = first,
 				.blocks = (uint32_t)n,
 			};
 		}
@@ -164,8 +164,8 @@ static void extent_add(const struct alloc *alloc, struct ordering *order,
 		n = ORDER_SECTORS - order->sectors;
 		order->full = true;
 	}
-	if (order->reads > order->wish.reads)
-		order->reads = order->wish.reads;
+	if (order->reads > order->target.reads)
+		order->reads = order->target.reads;
 	cost = sector == order->end ? 0 : break_cost(alloc, order->end, sector);
 	order->runs += sector != order->end;
 	order->cost += cost;
@@ -185,7 +185,7 @@ static void extent_add(const struct alloc *alloc, struct ordering *order,
 static int file_look(struct fs_txn *txn, struct ordering *order)
 {
 	struct extent extent;
-	int rc = bmap_extent(txn, order->wish.ino, order->at, &extent);
+	int rc = bmap_extent(txn, order->target.ino, order->at, &extent);
 
 	if (rc == -ENOENT) {
 		file_over(order);
@@ -212,10 +212,10 @@ static int batch_look(struct fs_txn *txn, struct ordering *order)
 	while (!rc && !order->full) {
 		if (tree_txn_room(txn->tree_txn) < LOOK_ROOM)
 			return 0;
-		if (!order->wish.ino && !order->wanted_n)
+		if (!order->target.ino && !order->wanted_n)
 			break;
-		if (!order->wish.ino) {
-			order->wish = order->wanted[order->wanted_first];
+		if (!order->target.ino) {
+			order->target = order->wanted[order->wanted_first];
 			order->wanted_first = (order->wanted_first + 1) %
 					      ORDER_WANTED;
 			order->wanted_n--;
@@ -320,7 +320,7 @@ static void order_end(struct fs_txn *txn, int rc, uint64_t seq)
 		return;
 	order->status.left += order->looked && order->ranges;
 	if (!order->looked)
-		order->wish.ino = 0;
+		order->target.ino = 0;
 	batch_reset(order);
 }
 
@@ -435,6 +435,6 @@ void order_get_status(const struct moves *moves, struct order_status *status)
 {
 	*status = moves->order.status;
 	status->paused = moves->order.paused;
-	status->wanted = moves->order.wanted_n + (moves->order.wish.ino != 0);
+	status->wanted = moves->order.wanted_n + (moves->order.target.ino != 0);
 	status->is_at_work = moves->order.looking || moves->order.pieces;
 }

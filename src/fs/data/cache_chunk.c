@@ -452,7 +452,7 @@ static void read_waits_wake(struct file *file)
 
 /* Marks the blocks as being read, before their places are looked up: until then
  * another fetch may take them over. */
-static void fetch_wish(struct fetch_chunk *fp)
+static void fetch_mark_reading(struct fetch_chunk *fp)
 {
 	fp->chunk->reading |= fp->want;
 	fp->chunk->failed &= ~fp->want;
@@ -465,7 +465,7 @@ void fetch_claim(struct fetch *fetch)
 	for (fp = fetch->piece; fp < fetch->piece + fetch->chunks; fp++) {
 		if (!fp->chunk)
 			continue;
-		fetch_wish(fp);
+		fetch_mark_reading(fp);
 		fp->chunk->busy |= fp->want;
 		fp->claimed = true;
 	}
@@ -642,7 +642,7 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 		file->files->fetch_chunks++;
 		list_del(&fetch->piece[p].chunk->lru);
 		fetch->piece[p].want = want[p];
-		fetch_wish(&fetch->piece[p]);
+		fetch_mark_reading(&fetch->piece[p]);
 	}
 	file->files->fetches++;
 	list_add(&file->fetches, &fetch->in_file);

@@ -1,13 +1,13 @@
 /*
- * gap_readahead.c - wishes, and the data read for them in gaps.
+ * gap_readahead.c - ranges to read in gaps, and their data.
  *
- *   read --> wish: the track's rest --(gap)--> got: buffers of 64 KiB
+ *   read --> range: the track's rest --(gap)--> got: buffers of 64 KiB
  *     --> fetch (cache_chunk.c): extents and sums as always, bytes from there
  *
- * A wish is advice for the moment: there are WISHES, and a new one replaces the
- * oldest.  Only whole chunks of 64 KiB are kept.  Their data is trusted no more
- * than data from the disk: the fetch verifies it by the sums that the tree has
- * then.
+ * A range is advice for the moment: there are MAX_RANGES, and a new one
+ * replaces the oldest.  Only whole chunks of 64 KiB are kept.  Their data is
+ * trusted no more than data from the disk: the fetch verifies it by the sums
+ * that the tree has then.
  */
 #include "fs/place/gap_readahead.h"
 
@@ -19,10 +19,10 @@
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 
-/* Wishes at a time, and buffers of 64 KiB (2 MiB) for the data read for them,
- * both reused by turns.  Round numbers: a wish is served or obsolete after a
+/* Ranges at a time, and buffers of 64 KiB (2 MiB) for the data read for them,
+ * both reused by turns.  Round numbers: a range is served or obsolete after a
  * few accesses. */
-#define WISHES 8u
+#define MAX_RANGES 8u
 #define BUFFERS 32u
 #define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
 /* Read-ahead in gaps needs this many free chunks: otherwise other data would
@@ -32,7 +32,7 @@
  * gap. */
 #define MANY_READS 6u
 
-struct readahead_wish {
+struct readahead_range {
 	uint64_t first, end;	/* sectors of the disk; end 0: none */
 	uint64_t ino;
 	uint64_t off;		/* offset of sector `first` in the file */
@@ -46,9 +46,9 @@ struct readahead_buffer {
 struct gap_readahead {
 	struct files *files;
 	struct freeblock_task *task;
-	struct readahead_wish wish[WISHES];
+	struct readahead_range range[MAX_RANGES];
 	struct readahead_buffer buffer[BUFFERS];
-	unsigned wishes, buffers;
+	unsigned ranges, buffers;
 };
 
 static bool there_is_room(const struct files *files)
@@ -105,11 +105,11 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 /* ---- Data from gaps ---- */
 
 static void chunk_arrived(struct gap_readahead *p,
-			  const struct readahead_wish *wish, uint64_t addr,
+			  const struct readahead_range *range, uint64_t addr,
 			  const void *bytes)
 {
-	uint64_t block = (wish->off + (addr - wish->first)) / BLOCK_SECTORS;
-	struct vnode *vnode = vnode_find(p->files->fs, wish->ino);
+	uint64_t block = (range->off + (addr - range->first)) / BLOCK_SECTORS;
+	struct vnode *vnode = vnode_find(p->files->fs, range->ino);
 	struct file *file = vnode ? vnode->file : NULL;
 	struct readahead_buffer *buffer = &p->buffer[p->buffers % BUFFERS];
 
@@ -132,19 +132,19 @@ static void gap_readahead_got(void *arg, uint64_t sector, uint32_t sectors,
 {
 	struct gap_readahead *p = arg;
 	uint64_t end = sector + sectors, at;
-	struct readahead_wish wish;
+	struct readahead_range range;
 	unsigned i;
 
-	for (i = 0; !result && i < WISHES; i++) {
-		wish = p->wish[i];
-		if (sector >= wish.end || end <= wish.first)
+	for (i = 0; !result && i < MAX_RANGES; i++) {
+		range = p->range[i];
+		if (sector >= range.end || end <= range.first)
 			continue;
-		at = sector > wish.first ? sector : wish.first;
-		at += (PIECE_SECTORS - (wish.off + (at - wish.first)) %
+		at = sector > range.first ? sector : range.first;
+		at += (PIECE_SECTORS - (range.off + (at - range.first)) %
 		       PIECE_SECTORS) % PIECE_SECTORS;
 		for (; at + PIECE_SECTORS <= end &&
-		       at + PIECE_SECTORS <= wish.end; at += PIECE_SECTORS)
-			chunk_arrived(p, &wish, at, (const uint8_t *)bytes +
+		       at + PIECE_SECTORS <= range.end; at += PIECE_SECTORS)
+			chunk_arrived(p, &range, at, (const uint8_t *)bytes +
 				   (at - sector) * SECTOR_BYTES);
 		return;
 	}
@@ -210,16 +210,16 @@ static void unwant(struct gap_readahead *p, uint64_t first, uint64_t end)
 
 static void unwant_all(struct gap_readahead *p)
 {
-	struct readahead_wish *wish;
+	struct readahead_range *range;
 
-	for (wish = p->wish; wish < p->wish + WISHES; wish++) {
-		unwant(p, wish->first, wish->end);
-		*wish = (struct readahead_wish){ .end = 0 };
+	for (range = p->range; range < p->range + MAX_RANGES; range++) {
+		unwant(p, range->first, range->end);
+		*range = (struct readahead_range){ .end = 0 };
 	}
 }
 
 /* Wishes the rest of the extent on the track that a user's read goes to. */
-static void gap_readahead_wish(const struct read_segment *segment)
+static void gap_readahead_want(const struct read_segment *segment)
 {
 	struct file *file = segment->file;
 	struct files *files = file->files;
@@ -228,7 +228,7 @@ static void gap_readahead_wish(const struct read_segment *segment)
 	struct gap_readahead *p;
 	struct geom_track track;
 	struct head_state head_state;
-	struct readahead_wish *wish;
+	struct readahead_range *range;
 
 	file->lone_reads++;
 	if (!is_worth_it(file, off / BLOCK_SECTORS, &head_state))
@@ -248,9 +248,9 @@ static void gap_readahead_wish(const struct read_segment *segment)
 	if (!track.known || addr < first || addr + n > end ||
 	    end - first < PIECE_SECTORS)
 		return;
-	wish = &p->wish[p->wishes++ % WISHES];
-	unwant(p, wish->first, wish->end);
-	*wish = (struct readahead_wish){first, end, file->ino,
+	range = &p->range[p->ranges++ % MAX_RANGES];
+	unwant(p, range->first, range->end);
+	*range = (struct readahead_range){first, end, file->ino,
 					off - (addr - first)};
 	if (freeblock_want(p->task, first, end - first))
 		unwant(p, first, end);
@@ -266,6 +266,6 @@ static void gap_readahead_close(struct files *files)
 
 const struct read_events gap_readahead_events = {
 	.take = gap_readahead_take,
-	.submitted = gap_readahead_wish,
+	.submitted = gap_readahead_want,
 	.close = gap_readahead_close,
 };
