@@ -251,7 +251,8 @@ static bool doubt_profile(struct server *s, struct fit *fit)
 }
 
 /* What that has read says where the head is. */
-static size_t hear(const struct fit *fit, struct head_heard *heard)
+static size_t past_reads_of(const struct fit *fit,
+			    struct head_past_read *past_reads)
 {
 	const struct probe_access *read;
 	size_t n = 0;
@@ -260,7 +261,7 @@ static size_t hear(const struct fit *fit, struct head_heard *heard)
 	for (i = 0; i < fit->reads; i++) {
 		read = &fit->read[i];
 		if (!read->result)
-			heard[n++] = (struct head_heard){
+			past_reads[n++] = (struct head_past_read){
 				read->sector, read->sectors, read->submit_ns,
 				read->complete_ns,
 			};
@@ -281,7 +282,7 @@ static int open_fs(struct server *s)
 {
 	const struct mount_settings *set = &s->settings;
 	struct fit fit = { .verdict = FIT_UNKNOWN };
-	struct head_heard heard[FIT_READS];
+	struct head_past_read past_reads[FIT_READS];
 	int rc;
 
 	s->options = (struct fs_options){
@@ -298,13 +299,13 @@ static int open_fs(struct server *s)
 		.critical_percent = set->watermarks[2],
 		.doubt = doubt_profile(s, &fit),
 		.measure = may_measure(s->device),
-		.heard = heard,
+		.past_reads = past_reads,
 	};
 
-	s->options.heard_n = hear(&fit, heard);
+	s->options.past_reads_n = past_reads_of(&fit, past_reads);
 	rc = server_open_fs(s, set->read_only);
-	s->options.heard = NULL;
-	s->options.heard_n = 0;
+	s->options.past_reads = NULL;
+	s->options.past_reads_n = 0;
 	/* Limits can't be looked up any more when it is opened anew. */
 	if (!rc)
 		s->options.memory_bytes = fs_memory_bytes(s->fs);

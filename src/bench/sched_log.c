@@ -159,8 +159,9 @@ static int mount_make(struct bench_mount *m, const struct profile *profile)
 
 /* Does what a mount does first: checks whether the profile fits the drive,
  * which also shows where the head is. */
-static int mount_hear(struct bench_mount *m, const struct profile *profile,
-		      uint64_t seed, struct head_heard *heard)
+static int mount_past_reads(struct bench_mount *m,
+			    const struct profile *profile, uint64_t seed,
+			    struct head_past_read *past_reads)
 {
 	struct prober *prober = prober_disk_new(m->rig.env, m->rig.disk, false,
 						NULL);
@@ -171,7 +172,7 @@ static int mount_hear(struct bench_mount *m, const struct profile *profile,
 		return -ENOMEM;
 	err = fit_check(prober, profile, seed, &fit);
 	for (unsigned i = 0; i < fit.reads && !err; i++)
-		heard[i] = (struct head_heard){
+		past_reads[i] = (struct head_past_read){
 			fit.read[i].sector, fit.read[i].sectors,
 			fit.read[i].submit_ns, fit.read[i].complete_ns,
 		};
@@ -183,18 +184,18 @@ static int mount_start(struct bench_mount *m, enum knowledge knowledge,
 		       uint64_t seed)
 {
 	struct fs_options options = { .head = m->rig.head };
-	struct head_heard heard[FIT_READS];
+	struct head_past_read past_reads[FIT_READS];
 	struct profile *profile = NULL;
 	int err = profile_from_spec(m->rig.model, &profile), n = 0;
 
 	if (!err)
 		err = mount_make(m, knowledge == KNOW_NOTHING ? NULL : profile);
 	if (!err && !options.head && knowledge != KNOW_NOTHING)
-		n = mount_hear(m, profile, seed, heard);
+		n = mount_past_reads(m, profile, seed, past_reads);
 	if (n < 0)
 		err = n;
-	options.heard = heard;
-	options.heard_n = (size_t)n;
+	options.past_reads = past_reads;
+	options.past_reads_n = (size_t)n;
 	if (!err)
 		err = fs_open(m->rig.env, m->rig.disk, &options, &m->fs);
 	profile_free(profile);

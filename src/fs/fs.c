@@ -562,7 +562,7 @@ static int fs_open_rest(struct fs *fs)
 		fs->geom = fs->profile->geom;
 		rc = fs_open_head(fs);
 	}
-	fs->options.heard_n = 0;	/* belongs to the caller, who frees it
+	fs->options.past_reads_n = 0;	/* belongs to the caller, who frees it
 					 * when fs_open returns */
 	if (!rc)
 		rc = alloc_new(tree_space(fs->tree), fs->geom,

@@ -37,7 +37,7 @@
 
 struct fs;
 struct head;
-struct head_heard;
+struct head_past_read;
 
 /* May write-back wait for gaps between the requests of users?  With
  * FS_GAP_WRITEBACK_NEVER gaps are not used for read-ahead either. */
@@ -82,8 +82,8 @@ struct fs_options {
 	/* Reads that the caller has just made, with their times
 	 * (sched/head/head.h), from which the phase of the platter follows.
 	 * NULL: none. */
-	const struct head_heard *heard;
-	size_t heard_n;
+	const struct head_past_read *past_reads;
+	size_t past_reads_n;
 };
 
 /*

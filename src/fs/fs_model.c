@@ -72,8 +72,9 @@ int fs_open_head(struct fs *fs)
 	if (rc)
 		return rc;
 	fs->head = fs->own_head;
-	head_hear(fs->head, fs->options.heard, fs->options.heard_n);
-	fs->options.heard_n = 0;
+	head_learn_reads(fs->head, fs->options.past_reads,
+			 fs->options.past_reads_n);
+	fs->options.past_reads_n = 0;
 	queue_set_head(fs->queue, fs->head);
 	return 0;
 }

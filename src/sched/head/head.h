@@ -111,7 +111,7 @@ int head_open(struct env *env, const struct head_options *options,
 void head_close(struct head *head);	/* NULL is harmless */
 
 /* A read that was made outside the queue, while the disk did nothing else. */
-struct head_heard {
+struct head_past_read {
 	uint64_t lbn;
 	uint32_t sectors;
 	uint64_t handed_ns, complete_ns;
@@ -119,7 +119,8 @@ struct head_heard {
 
 /* Learns from such reads as from ordinary ones.  They are in order of time and
  * earlier than any access. */
-void head_hear(struct head *head, const struct head_heard *heard, size_t n);
+void head_learn_reads(struct head *head, const struct head_past_read *reads,
+		      size_t n);
 
 /* Returns sectors of tracks that ordinary reads have repeatedly found elsewhere
  * than the geometry says.  Each range is returned once.  False: none. */

@@ -676,17 +676,18 @@ void head_drop(struct head *head, const struct head_access *access)
 	head->unsure = true;
 }
 
-void head_hear(struct head *head, const struct head_heard *heard, size_t n)
+void head_learn_reads(struct head *head, const struct head_past_read *reads,
+		      size_t n)
 {
 	struct head_access access;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		access = (struct head_access){
-			.lbn = heard[i].lbn,
-			.sectors = heard[i].sectors,
+			.lbn = reads[i].lbn,
+			.sectors = reads[i].sectors,
 		};
-		head_begin_at(head, &access, heard[i].handed_ns);
-		head_end(head, &access, heard[i].complete_ns, 0);
+		head_begin_at(head, &access, reads[i].handed_ns);
+		head_end(head, &access, reads[i].complete_ns, 0);
 	}
 }

@@ -89,13 +89,14 @@ static void bed_measure(struct bed *bed, struct profile **profile)
 static void bed_mount_as(struct bed *bed, bool doubt)
 {
 	/* Gone after fs_open. */
-	struct head_heard heard = { .lbn = 8, .sectors = 8, .complete_ns = 1 };
-	struct fs_options options = { .heard = &heard, .heard_n = 1,
+	struct head_past_read read = { .lbn = 8, .sectors = 8,
+				       .complete_ns = 1 };
+	struct fs_options options = { .past_reads = &read, .past_reads_n = 1,
 				      .doubt = doubt, .measure = true };
 
 	ck_assert_int_eq(fs_open(sim_env(bed->sim), sim_disk(bed->sim),
 				 &options, &bed->fs), 0);
-	heard.lbn = UINT64_MAX / 2;
+	read.lbn = UINT64_MAX / 2;
 	ck_assert_int_eq(refine_open(bed->fs, &bed->refine), 0);
 }
 

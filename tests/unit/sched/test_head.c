@@ -173,7 +173,7 @@ END_TEST
 START_TEST(test_a_mount_tells)
 {
 	struct rig_options options = { .doubt = noise_of_host };
-	struct head_heard heard[FIT_READS];
+	struct head_past_read past_reads[FIT_READS];
 	struct prober *prober;
 	struct profile *profile;
 	struct head_stats s;
@@ -184,11 +184,11 @@ START_TEST(test_a_mount_tells)
 	prober = prober_disk_new(rig.env, rig.disk, false, NULL);
 	ck_assert_int_eq(fit_check(prober, profile, 5, &fit), 0);
 	for (unsigned i = 0; i < fit.reads; i++)
-		heard[i] = (struct head_heard){
+		past_reads[i] = (struct head_past_read){
 			fit.read[i].sector, fit.read[i].sectors,
 			fit.read[i].submit_ns, fit.read[i].complete_ns,
 		};
-	head_hear(rig.head, heard, fit.reads);
+	head_learn_reads(rig.head, past_reads, fit.reads);
 	s = stats();
 	ck_assert_uint_eq(s.mode, HEAD_ON);
 	ck_assert(s.read.on && s.write.on);
