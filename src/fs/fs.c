@@ -313,7 +313,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t settle_ns = relocate_run(fs->relocate, now_ns);
 	uint64_t trim_ns = trim_run(fs, now_ns);
 	uint64_t edit_ns = super_edit_run(fs, now_ns);
-	uint64_t say_ns = unwritten_run(fs, now_ns);
+	uint64_t message_ns = unwritten_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
@@ -322,7 +322,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	next_ns = settle_ns < next_ns ? settle_ns : next_ns;
 	next_ns = trim_ns < next_ns ? trim_ns : next_ns;
 	next_ns = edit_ns < next_ns ? edit_ns : next_ns;
-	next_ns = say_ns < next_ns ? say_ns : next_ns;
+	next_ns = message_ns < next_ns ? message_ns : next_ns;
 	/* Files and answered operations may have begun transactions. */
 	if (tree_due(fs->tree))
 		return now_ns;

@@ -73,7 +73,7 @@ static void note_start(struct fs *fs, uint64_t ino)
 		abandon_free(note);
 }
 
-static void lost_say(struct file *file, uint64_t first, uint64_t n, int rc)
+static void lost_message(struct file *file, uint64_t first, uint64_t n, int rc)
 {
 	struct fs *fs = file->files->fs;
 
@@ -129,7 +129,7 @@ static void file_lose(struct file *file, uint64_t first, uint64_t end, int rc)
 	}
 	if (!n)
 		return;
-	lost_say(file, from, n, rc);
+	lost_message(file, from, n, rc);
 	loss_set(file, rc);
 	files->loss = rc;
 	if (file->lost && !lost)

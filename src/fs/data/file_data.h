@@ -453,7 +453,7 @@ struct files {
 	struct {
 		unsigned waiting;	/* number of waits until all is
 					 * written */
-		uint64_t say_ns;	/* when to log how much is left */
+		uint64_t message_ns;	/* when to log how much is left */
 	} unwritten;
 	uint64_t wake_ns;	/* when writeback_pump is to be called */
 	bool committing, pumping, pump_again;

@@ -201,7 +201,7 @@ static void fsync_over(struct fsync *fsync, int rc)
 	struct files *files = fs->files;
 
 	if (!rc && file)
-		rc = loss_tell(file, op->handle);
+		rc = loss_report(file, op->handle);
 	if (!rc && !file && files->loss && fsync->all) {
 		rc = files->loss;
 		if (op)

@@ -10,21 +10,21 @@
 struct loss {
 	int error;
 	uint64_t opened;	/* descriptions up to this number are told */
-	struct list heard;	/* struct heard */
+	struct list handles;	/* struct reported */
 };
 
-struct heard {
+struct reported {
 	struct list link;
 	uint64_t handle;
 };
 
 static void loss_forget(struct loss *loss)
 {
-	struct heard *heard;
+	struct reported *reported;
 
-	while ((heard = list_first(&loss->heard, struct heard, link))) {
-		list_del(&heard->link);
-		abandon_free(heard);
+	while ((reported = list_first(&loss->handles, struct reported, link))) {
+		list_del(&reported->link);
+		abandon_free(reported);
 	}
 }
 
@@ -47,45 +47,46 @@ void loss_set(struct file *file, int error)
 					   sizeof(*file->loss));
 	if (!file->loss)
 		return;
-	list_init(&file->loss->heard);
+	list_init(&file->loss->handles);
 	file->loss->error = error;
 	file->loss->opened = UINT64_MAX;
 }
 
-static struct heard *loss_find(const struct loss *loss, uint64_t handle)
+static struct reported *loss_find(const struct loss *loss, uint64_t handle)
 {
 	struct list *pos;
 
-	list_for_each(pos, &loss->heard)
-		if (list_entry(pos, struct heard, link)->handle == handle)
-			return list_entry(pos, struct heard, link);
+	list_for_each(pos, &loss->handles)
+		if (list_entry(pos, struct reported, link)->handle == handle)
+			return list_entry(pos, struct reported, link);
 	return NULL;
 }
 
-int loss_tell(struct file *file, uint64_t handle)
+int loss_report(struct file *file, uint64_t handle)
 {
 	struct fs *fs = file->files->fs;
 	struct loss *loss = file->loss;
-	struct heard *heard;
+	struct reported *reported;
 
 	if (!loss || handle > loss->opened || loss_find(loss, handle))
 		return 0;
 	if (loss->opened == UINT64_MAX)
 		loss->opened = fs->handles;
-	heard = abandon_alloc(file->files->fs, sizeof(*heard));
-	if (heard) {
-		heard->handle = handle;
-		list_add(&loss->heard, &heard->link);
+	reported = abandon_alloc(file->files->fs, sizeof(*reported));
+	if (reported) {
+		reported->handle = handle;
+		list_add(&loss->handles, &reported->link);
 	}
 	return loss->error;
 }
 
 void loss_closed(struct file *file, uint64_t handle)
 {
-	struct heard *heard = file->loss ? loss_find(file->loss, handle) : NULL;
+	struct reported *reported = file->loss ?
+		loss_find(file->loss, handle) : NULL;
 
-	if (!heard)
+	if (!reported)
 		return;
-	list_del(&heard->link);
-	abandon_free(heard);
+	list_del(&reported->link);
+	abandon_free(reported);
 }

@@ -12,7 +12,7 @@
 void loss_set(struct file *file, int error);
 /* The error that this open file description (fs_op.handle) has to be told, once
  * for each loss; 0: none. */
-int loss_tell(struct file *file, uint64_t handle);
+int loss_report(struct file *file, uint64_t handle);
 /* The open file description was closed. */
 void loss_closed(struct file *file, uint64_t handle);
 void loss_free(struct file *file);

@@ -9,14 +9,14 @@
 
 /* How much is left to write is logged when somebody has waited this long, as
  * nobody wonders before, and then each time that the second time has passed. */
-#define SAY_FIRST_NS NS_PER_SECOND
-#define SAY_NEXT_NS (10 * NS_PER_SECOND)
+#define MESSAGE_FIRST_NS NS_PER_SECOND
+#define MESSAGE_NEXT_NS (10 * NS_PER_SECOND)
 
 void unwritten_wait(struct files *files)
 {
 	if (!files->unwritten.waiting++)
-		files->unwritten.say_ns = env_now_ns(files->fs->env) +
-					  SAY_FIRST_NS;
+		files->unwritten.message_ns = env_now_ns(files->fs->env) +
+					  MESSAGE_FIRST_NS;
 }
 
 void unwritten_over(struct files *files)
@@ -32,9 +32,9 @@ uint64_t unwritten_run(const struct fs *fs, uint64_t now_ns)
 
 	if (!files->unwritten.waiting)
 		return UINT64_MAX;
-	if (now_ns < files->unwritten.say_ns)
-		return files->unwritten.say_ns;
-	files->unwritten.say_ns = now_ns + SAY_NEXT_NS;
+	if (now_ns < files->unwritten.message_ns)
+		return files->unwritten.message_ns;
+	files->unwritten.message_ns = now_ns + MESSAGE_NEXT_NS;
 	tree_get_stats(fs->tree, &tree);
 	/* A sync leaves logged data in the log, and the tree as it is. */
 	if (fs->closing)
@@ -48,5 +48,5 @@ uint64_t unwritten_run(const struct fs *fs, uint64_t now_ns)
 		msg_info("%s: a sync or unmount waits, %.1f MiB of data are "
 			 "left to write", fs->disk->name,
 			 (double)blocks * TRAX_BLOCK_BYTES / (1 << 20));
-	return files->unwritten.say_ns;
+	return files->unwritten.message_ns;
 }
