@@ -23,7 +23,7 @@ static uint32_t ppm_of(int32_t turn)
 
 /* Angles are relative: the first right track's error turns them all. */
 static void model_error_angles(int32_t *error, size_t n,
-			       struct model_error *judge)
+			       struct model_error *result)
 {
 	int32_t middle;
 
@@ -37,13 +37,13 @@ static void model_error_angles(int32_t *error, size_t n,
 			error[i] = -error[i];
 	}
 	qsort(error, n, sizeof(*error), by_size);
-	judge->angle_p50_ppm = ppm_of(error[n / 2]);
-	judge->angle_p99_ppm = ppm_of(error[n * 99 / 100]);
-	judge->angle_max_ppm = ppm_of(error[n - 1]);
+	result->angle_p50_ppm = ppm_of(error[n / 2]);
+	result->angle_p99_ppm = ppm_of(error[n * 99 / 100]);
+	result->angle_max_ppm = ppm_of(error[n - 1]);
 }
 
 int model_error_geom(const struct geom *truth, const struct geom *model,
-		     struct model_error *judge)
+		     struct model_error *result)
 {
 	uint64_t n = geom_tracks(model);
 	struct geom_track is, seems;
@@ -55,26 +55,26 @@ int model_error_geom(const struct geom *truth, const struct geom *model,
 	error = malloc((n + 1) * sizeof(*error));
 	if (!error)
 		return -ENOMEM;
-	*judge = (struct model_error){ .tracks = geom_tracks(truth),
+	*result = (struct model_error){ .tracks = geom_tracks(truth),
 				 .first_wrong = UINT64_MAX };
 	for (uint64_t i = 0; i < n; i++) {
 		geom_track_at(model, i, &seems);
 		if (!seems.known) {
-			judge->unknown_sectors += seems.sectors;
+			result->unknown_sectors += seems.sectors;
 			continue;
 		}
 		geom_track_of(truth, seems.first, &is);
 		if (is.first != seems.first || is.sectors != seems.sectors) {
-			if (!judge->wrong++)
-				judge->first_wrong = seems.first;
+			if (!result->wrong++)
+				result->first_wrong = seems.first;
 			continue;
 		}
-		if (!judge->right)
+		if (!result->right)
 			turn = seems.start - is.start;
-		error[judge->right++] =
+		error[result->right++] =
 			(int32_t)(seems.start - is.start - turn);
 	}
-	model_error_angles(error, judge->right, judge);
+	model_error_angles(error, result->right, result);
 	free(error);
 	return 0;
 }

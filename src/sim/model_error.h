@@ -27,6 +27,6 @@ struct model_error {
 
 /* -ENOMEM; -EINVAL: not the same number of sectors. */
 int model_error_geom(const struct geom *truth, const struct geom *model,
-		     struct model_error *judge);
+		     struct model_error *result);
 
 #endif

@@ -28,7 +28,7 @@ static bool slot_is_used(const struct tree *tree, traxaddr addr)
 }
 
 /* Returns why the copy just read cannot be used; NULL: it can. */
-static const char *judge(struct buffer *buffer)
+static const char *copy_damage(struct buffer *buffer)
 {
 	if (buffer->req.disk.result)
 		return "read error";
@@ -105,7 +105,7 @@ static bool load_copy(struct buffer *buffer)
 		return true;
 	}
 	buffer->req.disk.result = 0;
-	if (copy == TREE_COPY_NONE || judge(buffer))
+	if (copy == TREE_COPY_NONE || copy_damage(buffer))
 		return false;
 	load_delivered(buffer, 0);
 	load_over(buffer, NULL);
@@ -125,11 +125,11 @@ static bool goes_on(struct buffer *buffer)
 	       FAULT_RELOCATE;
 }
 
-static void load_judge(struct buffer *buffer)
+static void load_verify(struct buffer *buffer)
 {
 	struct tree *tree = buffer->tree;
 	const struct disk_request *req = &buffer->req.disk;
-	const char *why = buffer->live ? judge(buffer) : NULL;
+	const char *why = buffer->live ? copy_damage(buffer) : NULL;
 	const bool again = why && goes_on(buffer);
 
 	/* A device number, which no node has, tells the report of a warning
@@ -149,7 +149,7 @@ static void load_judge(struct buffer *buffer)
 
 static void load_done(struct disk_request *req)
 {
-	load_judge(req->owner);
+	load_verify(req->owner);
 }
 
 void fetch_arrived(struct buffer *buffer, int result)
@@ -158,11 +158,11 @@ void fetch_arrived(struct buffer *buffer, int result)
 	buffer->req.disk.result = result;
 	if (buffer->sibling && list_empty(&buffer->waiting)) {
 		buffer->tree->stats.siblings_read++;
-		load_over(buffer, buffer->live ? judge(buffer) : NULL);
+		load_over(buffer, buffer->live ? copy_damage(buffer) : NULL);
 	} else if (result) {
 		submit(buffer);	/* Read by itself it may be whole. */
 	} else {
-		load_judge(buffer);
+		load_verify(buffer);
 	}
 }
 

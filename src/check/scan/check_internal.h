@@ -280,7 +280,7 @@ void mirrors_begin(struct check *check);
 void mirrors_note(struct check *check, const struct node_ptr *ptr);
 /* Why a copy of a node cannot be trusted; NULL: it can. rc: result of its
  * read. */
-const char *mirrors_judge(const void *node, int rc, uint64_t sum);
+const char *mirrors_damage(const void *node, int rc, uint64_t sum);
 /* Reports a bad copy at `sector`, and writes the good one there. */
 void mirrors_repair(struct check *check, uint64_t sector, const void *node,
 		    const char *why);

@@ -46,7 +46,7 @@ static int mirror_cmp(const void *a, const void *b)
 	return (x->sector > y->sector) - (x->sector < y->sector);
 }
 
-const char *mirrors_judge(const void *node, int rc, uint64_t sum)
+const char *mirrors_damage(const void *node, int rc, uint64_t sum)
 {
 	if (rc == -ERANGE)
 		return "lies outside the device";
@@ -73,7 +73,7 @@ static void mirror_bad(struct check *check, const struct mirror *mirror,
 {
 	int rc = device_read(check, mirror->node, TRAX_NODE_SECTORS, buf);
 
-	if (mirrors_judge(buf, rc, mirror->csum))
+	if (mirrors_damage(buf, rc, mirror->csum))
 		return;
 	mirrors_repair(check, mirror->sector, buf, why);
 }
@@ -93,8 +93,8 @@ static void batch_verify(struct check *check, const struct mirror *mirrors,
 		};
 	device_read_many(check, reads, n);
 	for (i = 0; i < n && !check->rc; i++) {
-		const char *why = mirrors_judge(reads[i].buf, reads[i].rc,
-						mirrors[i].csum);
+		const char *why = mirrors_damage(reads[i].buf, reads[i].rc,
+						 mirrors[i].csum);
 
 		if (why)
 			mirror_bad(check, &mirrors[i], why, reads[i].buf);

@@ -85,7 +85,7 @@ static void visit_choose(struct tree_walk *walk, struct visit *visit)
 	const char *why2;
 	int rc;
 
-	visit->why = mirrors_judge(visit->buf, visit->rc, visit->ptr.csum);
+	visit->why = mirrors_damage(visit->buf, visit->rc, visit->ptr.csum);
 	if (!visit->why) {
 		visit->node = visit->buf;
 		if (visit->ptr.addr2 && walk->first)
@@ -96,7 +96,7 @@ static void visit_choose(struct tree_walk *walk, struct visit *visit)
 		return;
 	rc = device_read(walk->check, addr_sector(visit->ptr.addr2),
 			 TRAX_NODE_SECTORS, visit->buf);
-	why2 = mirrors_judge(visit->buf, rc, visit->ptr.csum);
+	why2 = mirrors_damage(visit->buf, rc, visit->ptr.csum);
 	if (why2)
 		return;
 	visit->node = visit->buf;
