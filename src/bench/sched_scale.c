@@ -39,7 +39,8 @@ static void op_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
-void scale_submit(struct scale *s, struct fs_op *op, bool *done)
+/* Begins an operation; *done is set when it is over. */
+static void scale_submit(struct scale *s, struct fs_op *op, bool *done)
 {
 	*done = false;
 	op->done = op_done;
@@ -78,7 +79,7 @@ int scale_do(struct scale *s, struct fs_op *op)
 	return op->rc;
 }
 
-int scale_sync(struct scale *s)
+static int scale_sync(struct scale *s)
 {
 	struct fs_op op = { .type = FS_SYNCFS, .ino = 1 };
 

@@ -28,13 +28,10 @@ void scale_close(struct scale *s);
 int scale_mount(struct scale *s);
 int scale_unmount(struct scale *s);
 
-/* Begins an operation; *done is set when it is over. */
-void scale_submit(struct scale *s, struct fs_op *op, bool *done);
 /* One turn; then time goes on to what is next, unless *done. */
 void scale_turn(struct scale *s, const bool *done);
 /* Does one operation. */
 int scale_do(struct scale *s, struct fs_op *op);
-int scale_sync(struct scale *s);
 /* *ino may be NULL; nobody refers to what has been made. */
 int scale_make(struct scale *s, uint64_t dir, enum fs_op_type type,
 	       const char *name, uint64_t *ino);

@@ -43,7 +43,8 @@ static void seal_children(struct tree *tree, struct buffer *buffer)
 	}
 }
 
-void ckpt_seal(struct tree *tree, struct buffer *buffer)
+/* Takes the checksum of a frozen node and writes it into the parent. */
+static void ckpt_seal(struct tree *tree, struct buffer *buffer)
 {
 	if (buffer->level)
 		seal_children(tree, buffer);

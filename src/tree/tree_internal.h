@@ -418,8 +418,6 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns);
 /* The content of a frozen buffer has moved to its shadow. */
 void ckpt_replace(struct tree *tree, struct buffer *buffer,
 		  struct buffer *shadow);
-/* Takes the checksum of a frozen node and writes it into the parent. */
-void ckpt_seal(struct tree *tree, struct buffer *buffer);
 /* Used by recovery only: writes changed leaves so that they can be evicted. */
 int ckpt_spill(struct tree *tree);
 /* Would a checkpoint free slots? */
