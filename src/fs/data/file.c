@@ -340,10 +340,10 @@ bool file_destage_pauses(const struct file *file)
 	return pauses_until(file->files, file->destage_pause_ns);
 }
 
-void files_turn(struct files *files, const void *who)
+void files_turn(struct files *files, const void *stream)
 {
-	files->turns += files->turn_of != who;
-	files->turn_of = who;
+	files->turns += files->turn_of != stream;
+	files->turn_of = stream;
 }
 
 void files_wake_at(struct files *files, uint64_t ns)

@@ -40,9 +40,9 @@ void file_pause(struct file *file, uint64_t pause_ns);
 void file_destage_pause(struct file *file, uint64_t pause_ns);
 /* Has writeback_pump called at this time, at the latest. */
 void files_wake_at(struct files *files, uint64_t ns);
-/* Notes what moves the head: a stream (`who` points to it) or write-back of a
- * large file (`who` is `files`).  Counts in files->turns how often that
+/* Notes what moves the head: `stream` points to a stream, or to `files` for the
+ * write-back of a large file.  Counts in files->turns how often that
  * changes. */
-void files_turn(struct files *files, const void *who);
+void files_turn(struct files *files, const void *stream);
 
 #endif
