@@ -14,7 +14,7 @@
 #include "base/msg.h"
 #include "base/text.h"
 
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES 1024	/* Room for a line; a longer one is cut off. */
 /* Number of formats that are counted apart, more than the code has; beyond it
  * formats share a limit. */
 #define KINDS 1024u

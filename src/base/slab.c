@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* Bytes allocated at a time, whatever the size of the objects. */
 #define SLAB_BYTES 65536u
 
 struct slab {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define BACKING_PATH_BYTES 4096u
+#define BACKING_PATH_BYTES 4096u	/* PATH_MAX of Linux. */
 
 /* The file that a loop device, or a partition of one, stands on. */
 struct backing {

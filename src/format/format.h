@@ -376,6 +376,9 @@ struct xattr_head {
 	 * value. */
 };
 static_assert(sizeof(struct xattr_head) == 6, "xattr_head");
+/* Bytes of an item of an attribute, less than TRAX_MAX_ITEM_BYTES; the first
+ * one begins with the head and the name.  And bytes of the largest value:
+ * Linux's limit. */
 #define TRAX_XATTR_PIECE_BYTES 3800u
 #define TRAX_MAX_XATTR_BYTES 65536u
 
@@ -461,6 +464,7 @@ struct region_item {
 };
 static_assert(sizeof(struct region_item) == 36, "region_item");
 
+/* Most sectors of a region: 32 MiB. */
 #define TRAX_MAX_REGION_SECTORS (1u << 16)
 
 /* Copies lie back to back from the address of the item on. */
@@ -471,6 +475,7 @@ struct copy_entry {
 	le16 blocks;		/* 1 to 16 */
 };
 static_assert(sizeof(struct copy_entry) == 18, "copy_entry");
+/* Most entries of an item, so that it fits TRAX_MAX_ITEM_BYTES. */
 #define TRAX_COPIES_PER_ITEM 128u
 
 /* Where a replica of blocks of one 64-KiB piece of a file lies. */
@@ -536,7 +541,7 @@ struct clean_item {
 	le64 tracks;		/* tracks emptied */
 };
 static_assert(sizeof(struct clean_item) == 20, "clean_item");
-#define CLEAN_MONTHS 24u
+#define CLEAN_MONTHS 24u	/* Months that are counted. */
 struct clean_month {
 	le64 data_sectors;	/* sectors written for users */
 	/* sectors read and written to move data */
@@ -669,7 +674,7 @@ struct log_header {
 };
 static_assert(sizeof(struct log_header) == 104, "log_header");
 
-#define LOG_MIRROR 0x1u
+#define LOG_MIRROR 0x1u		/* Flags of a header. */
 #define LOG_PARITY 0x2u		/* the last unit is parity; mirrors have none */
 
 /* Entries, back to back; a record is applied whole or not at all. */

@@ -20,7 +20,7 @@
 #include "sched/queue/queue.h"
 #include "tree/tree.h"
 
-#define AREAS 4u
+#define AREAS 4u	/* Number of root areas. */
 /* Most sector ranges that change owner: each root area and the last superblock
  * at its old and its new place, and the room of the profile. */
 #define CHANGES_MOST (2 * AREAS + 2 + 1)

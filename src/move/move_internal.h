@@ -117,6 +117,8 @@ struct move {
 
 /* ---- move_clean.c ---- */
 
+/* Tracks that one search brings, the emptiest ones; tracks that were tried and
+ * are left alone for a while. */
 #define CLEAN_CANDIDATES 8u
 #define CLEAN_TRIED 128u
 
@@ -208,6 +210,8 @@ void order_close(struct moves *moves);
 
 /* ---- move_notice.c ---- */
 
+/* Files that are watched.  With more files read at a time the oldest is
+ * forgotten and noticed later. */
 #define NOTICE_FILES 64u
 
 /* A file that is being read in order, or was. */

@@ -20,7 +20,8 @@
 
 #define RETRY_NS UINT64_C(1000000000)	/* pause after a lack of memory, or
 					 * while data stays dirty */
-/* A strand of a large file, and how many it has at most. */
+/* Blocks of a strand of a large file, and how many strands a file has at most;
+ * the strands of a larger file are longer. */
 #define STRAND_BLOCKS 8192u	/* 32 MiB */
 #define STRANDS_MOST 64u
 

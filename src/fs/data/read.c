@@ -40,6 +40,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+/* Least bytes that a stream is read ahead where streams take turns. */
 #define AHEAD_BYTES (1u << 20)
 #define SURE_READS 4u		/* reads in order that make a stream for
 				 * certain */

@@ -21,6 +21,7 @@
 
 enum trunc_kind { TRUNC_SIZE, TRUNC_DELETE, TRUNC_PUNCH, TRUNC_RESERVE };
 
+/* The first and the last block of what is cut out may be cut in part. */
 #define EDGES 2u
 
 /* A block as it was before a part of it was zeroed. */

@@ -19,6 +19,8 @@
 #include "base/rangeset.h"
 #include "diskmodel/geom.h"
 
+/* Tracks of a leaf of the set, and children of a node.  Round numbers: fewer
+ * mean more memory for nodes, more a longer search in each. */
 #define FREEBLOCK_SET_LEAF_TRACKS 64u
 #define FREEBLOCK_SET_FANOUT 16u
 

@@ -6,6 +6,8 @@
 
 #include "sched/freeblock/gap_search.h"
 
+/* Times are rounded several times on the way: an exact one may seem this much
+ * too long. */
 #define ROUND_OUT_NS 100u
 
 /* ---- times ---- */
