@@ -34,7 +34,7 @@ static const struct {
 					 * how long it lasts */
 	unsigned weight;	/* weight of each request that waits */
 	unsigned most;		/* number of requests that count, at most */
-} rules[CLASS_SHARES] = {
+} rules[QUEUE_CLASSES] = {
 	{ 0, 0, 12, 8 },	/* commits: one access each */
 	{ 0, 0, 4, 32 },
 	/* Read-ahead lies together: it reads some tracks each time, so that the
@@ -94,7 +94,7 @@ static bool anything_waits(const struct class_share *share)
 {
 	unsigned class, n = 0;
 
-	for (class = 0; class < CLASS_SHARES; class++)
+	for (class = 0; class < QUEUE_CLASSES; class++)
 		n += share->count[class];
 	return n;
 }
@@ -105,7 +105,7 @@ static uint64_t least_used_ns(const struct class_share *share)
 	uint64_t least_ns = share->used_ns[share->holder];
 	unsigned class;
 
-	for (class = 0; class < CLASS_SHARES; class++)
+	for (class = 0; class < QUEUE_CLASSES; class++)
 		if (share->count[class] && share->used_ns[class] < least_ns)
 			least_ns = share->used_ns[class];
 	return least_ns;
@@ -139,7 +139,7 @@ bool class_share_keeps(const struct class_share *share, uint64_t now_ns)
 	uint64_t keep_ns = stretch(share) *
 			   scaled_ns(share, class, rules[class].keep_ns);
 
-	for (other = 0; other < (int)CLASS_SHARES; other++)
+	for (other = 0; other < (int)QUEUE_CLASSES; other++)
 		if (other != class && share->count[other] &&
 		    mine_ns > share->used_ns[other] +
 				      (other < class ? keep_ns :
@@ -154,7 +154,7 @@ int class_share_next(const struct class_share *share, uint64_t now_ns)
 
 	if (share->count[share->holder] && class_share_keeps(share, now_ns))
 		return share->holder;
-	for (class = 0; class < (int)CLASS_SHARES; class++)
+	for (class = 0; class < (int)QUEUE_CLASSES; class++)
 		if (share->count[class] &&
 		    (best < 0 || used_ns(share, class, now_ns) +
 				  begin_ns(share, class) <

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLASS_SHARES 5u
+#include "sched/queue/queue.h"
 
 struct class_share {
-	unsigned count[CLASS_SHARES];	/* requests that wait */
+	unsigned count[QUEUE_CLASSES];	/* requests that wait */
 	/* The head's time that each class has used, divided by its weight. */
-	uint64_t used_ns[CLASS_SHARES];
+	uint64_t used_ns[QUEUE_CLASSES];
 	int holder;		/* the class that was served last */
 	uint64_t since_ns;	/* time of the holder that was not counted yet
 				 * begins here */

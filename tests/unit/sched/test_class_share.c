@@ -27,7 +27,7 @@ static void wait_some(int class, unsigned n)
 
 /* For so many milliseconds all that wait go on waiting, and an access takes
  * 8 ms; the time that each class has had. */
-static void serve(unsigned ms, uint64_t had_ns[CLASS_SHARES])
+static void serve(unsigned ms, uint64_t had_ns[QUEUE_CLASSES])
 {
 	uint64_t end_ns = now_ns + ms * MS;
 	int class;
@@ -58,10 +58,10 @@ END_TEST
 
 START_TEST(each_has_its_share)
 {
-	uint64_t had_ns[CLASS_SHARES] = { 0 };
+	uint64_t had_ns[QUEUE_CLASSES] = { 0 };
 	int class;
 
-	for (class = 0; class < (int)CLASS_SHARES; class++)
+	for (class = 0; class < (int)QUEUE_CLASSES; class++)
 		wait_some(class, 1);
 	serve(20000, had_ns);
 	/* By their weights, 12, 4, 14, 6 and 1, in steps of an access. */
@@ -89,7 +89,7 @@ static unsigned turn_ms(int class)
 
 START_TEST(turns_are_longer_where_nobody_waits)
 {
-	uint64_t had_ns[CLASS_SHARES] = { 0 };
+	uint64_t had_ns[QUEUE_CLASSES] = { 0 };
 	unsigned alone_ms;
 
 	wait_some(READ_AHEAD, 1);
@@ -111,7 +111,7 @@ END_TEST
 
 START_TEST(reads_weigh_by_their_number)
 {
-	uint64_t few_ns[CLASS_SHARES] = { 0 }, many_ns[CLASS_SHARES] = { 0 };
+	uint64_t few_ns[QUEUE_CLASSES] = { 0 }, many_ns[QUEUE_CLASSES] = { 0 };
 
 	wait_some(READ, 2);
 	wait_some(READ_AHEAD, 8);
@@ -144,7 +144,7 @@ END_TEST
 
 START_TEST(who_did_not_ask_gains_nothing)
 {
-	uint64_t had_ns[CLASS_SHARES] = { 0 }, begun_ns;
+	uint64_t had_ns[QUEUE_CLASSES] = { 0 }, begun_ns;
 
 	wait_some(READ, 1);
 	serve(60000, had_ns);
