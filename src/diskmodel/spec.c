@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec_json.h"
 
-#define MS 1e6			/* nanoseconds of a millisecond */
 /* A specification with more is refused; drives have tens. */
 #define MAX_ZONES 4096u
-#define MAX_MS 1e5
 
 /* ---- parts of a specification ---- */
 
@@ -240,11 +239,9 @@ static void get_seek(struct take *f, const json_t *obj, bool partial,
 		struct service_seek *p = &s->mech.seek[i];
 
 		p->cylinders = (uint32_t)take_value_count(f, "seek",
-							  json_array_get(pair, 0),
-							  1,
-							  GEOM_MAX_CYLINDERS);
-		p->ns = (uint64_t)llround(MS * take_value_number(f, "seek",
-			json_array_get(pair, 1), 1e-3, MAX_MS));
+			json_array_get(pair, 0), 1, GEOM_MAX_CYLINDERS);
+		p->ns = (uint64_t)llround(NS_PER_MS * take_value_number(f,
+			"seek", json_array_get(pair, 1), 1e-3, TAKE_MAX_MS));
 		if (!f->err && i && p->cylinders <= p[-1].cylinders)
 			take_wrong(f, "seek", "cylinders not ascending");
 		s->mech.seek_n = (uint32_t)i + 1;

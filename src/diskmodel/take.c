@@ -13,10 +13,8 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
-
-#define MS 1e6			/* nanoseconds of a millisecond */
-#define MAX_MS 1e5
 
 void take_wrong(struct take *f, const char *key, const char *fmt, ...)
 {
@@ -126,7 +124,8 @@ void take_ms(struct take *f, const json_t *obj, const char *key,
 
 	if (v)
 		*out_ns = (uint64_t)llround(
-			take_value_number(f, key, v, 0, MAX_MS) * MS);
+			take_value_number(f, key, v, 0, TAKE_MAX_MS) *
+			NS_PER_MS);
 }
 
 void take_count(struct take *f, const json_t *obj, const char *key, uint32_t lo,

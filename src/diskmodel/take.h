@@ -16,6 +16,9 @@
 
 #include "diskmodel/geom.h"
 
+/* The longest time that is taken, in milliseconds: 100 s, as in profile.c. */
+#define TAKE_MAX_MS 1e5
+
 /* The place in the file, and whether an error was found. */
 struct take {
 	const char *file;
