@@ -1,9 +1,9 @@
 /*
- * guard.h - what a benchmark has made in the system goes when it ends, in
+ * guard.h - undoes what a benchmark has made in the system when it ends, in
  * whatever way, kill -9 too.
  *
  * All of it is in one directory: `mnt` and `drive` are mount points, `loop`
- * holds the name of a loop device; each if it is there.
+ * holds the name of a loop device; each may be missing.
  */
 #ifndef TRAX_BENCH_GUARD_H
 #define TRAX_BENCH_GUARD_H

@@ -1,6 +1,7 @@
 /*
- * layout.h - how files lie that several writers have written at the same time,
- * with little memory and with much: on a simulated drive, in virtual time.
+ * layout.h - how files lie on the disk that several writers have written at the
+ * same time, with little memory and with much: on a simulated drive, in virtual
+ * time.
  */
 #ifndef TRAX_BENCH_LAYOUT_H
 #define TRAX_BENCH_LAYOUT_H

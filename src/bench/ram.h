@@ -1,7 +1,7 @@
 /*
- * ram.h - traxfs beside ext4 where no disk is in the way: a loop device over a
- * file in memory.  What is measured is the way through FUSE and the daemon; a
- * FUSE server that does nothing tells which part FUSE has in it.
+ * ram.h - traxfs beside ext4 where the disk costs no time: a loop device over a
+ * file in memory.  It measures the way through FUSE and the daemon; a FUSE
+ * server that does nothing shows which part FUSE has in it.
  */
 #ifndef TRAX_BENCH_RAM_H
 #define TRAX_BENCH_RAM_H

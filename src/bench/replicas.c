@@ -2,14 +2,14 @@
  * replicas.c - see replicas.h.
  *
  * A workload is a list of files, put down in two or more places far apart, and
- * a list of reads.  Each run: mount with cold caches (the drive's too), do the
- * reads, each file looked up by its name when it is read for the first time,
- * leave it idle for a while, unmount.  The same runs on the same content
- * without copies stand beside it.  What is counted is what the head of the
- * drive did, for each read of the client: its way, its waiting and its reading
- * of what was asked for, and apart from these what the drive read of its own
- * accord.  `limit` is how long the medium takes for what is read, each block
- * once: no order of anything is faster.
+ * a list of reads.  Each run mounts with cold caches (the drive's too), does
+ * the reads, each file looked up by its name when it is read for the first
+ * time, leaves the file system idle for a while, and unmounts.  The same runs
+ * on the same content without replicas stand beside it.  What is counted is
+ * what the head of the drive did, for each read of the client: positioning,
+ * rotation, and reading of what was asked for, and apart from these what the
+ * drive read ahead.  `limit` is how long the medium takes for what is read,
+ * each block once: no order is faster.
  */
 #include "bench/replicas.h"
 

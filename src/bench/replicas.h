@@ -1,5 +1,5 @@
 /*
- * replicas.h - `traxbench replicas`: what copies in free space bring (FS2,
+ * replicas.h - `traxbench replicas`: what replicas in free space gain (FS2,
  * section 4), on a simulated drive in virtual time.
  */
 #ifndef TRAX_BENCH_REPLICAS_H

@@ -1,9 +1,9 @@
 /*
- * rig.h - a simulated drive, the model that the queue has of it, and the disk
- * queue over both: what experiments in virtual time are made of.
+ * rig.h - what experiments in virtual time are made of: a simulated drive, the
+ * model that the queue has of it, and the disk queue over both.
  *
- * Drive and model are two readings of the same file; `doubt` may make them
- * differ. The same loads run in real time on a real or an emulated disk.
+ * Drive and model are read from the same file; `doubt` may make them differ.
+ * The same loads run in real time on a real or an emulated disk.
  */
 #ifndef TRAX_BENCH_RIG_H
 #define TRAX_BENCH_RIG_H

@@ -24,7 +24,8 @@
 #define OVERWRITE_BYTES 8192u
 /* The quiet part of a day in which the disk turns. */
 #define NIGHT_NS (UINT64_C(1800) * NS_PER_SECOND)
-/* Room for new files: so much is deleted before they are made. */
+/* One file in so many is deleted before the new files are made, so that there
+ * is room for them. */
 #define NEW_SHARE 16u
 #define TRANSACTIONS 2000u	/* Transactions that are measured at the end. */
 
@@ -86,7 +87,7 @@ static int by_directory(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Files [first, end) are read; MB/s. */
+/* Reads files [first, end); *rate is in MB/s. */
 static int read_files(struct used *u, uint32_t first, uint32_t end,
 		      double *rate)
 {

@@ -18,8 +18,8 @@
  * number of transactions. */
 #define ROUNDS 6u
 #define TRANSACTIONS 6000u
-/* Of the files that transactions make one in so many is large: whole tracks
- * are wanted where small files were. */
+/* Of the files that transactions make, one in so many is large: it wants whole
+ * tracks where small files were. */
 #define LOAD_LARGE_SHARE 8u
 /* Transactions between two pauses that do not count, in which ideal cleaning is
  * done; the longest such cleaning; and the pause before it, which every way of
@@ -33,12 +33,13 @@ enum clean_way { CLEAN_NEVER, CLEAN_BESIDE, CLEAN_IDEAL };
 struct clean_row {
 	double full;		/* share, by statfs */
 	double per_second;
-	double large_kib;	/* of an extent of a large file */
-	double accesses, seek_ms, rotation_ms, transfer_ms; /* a transaction */
+	double large_kib;	/* mean KiB of an extent of a large file */
+	/* per transaction */
+	double accesses, seek_ms, rotation_ms, transfer_ms;
 	struct moves_status moved;
 };
 
-/* What the load has cost so far: without pauses. */
+/* What the load has cost so far, pauses left out. */
 struct clean_load {
 	uint64_t ns;
 	uint64_t begun_ns;
@@ -86,7 +87,7 @@ static void load_begin(struct used *u, struct clean_load *load)
 	drive_clear_times(sim_drive(u->rig.sim), load->begun_ns);
 }
 
-/* All is written before a pause. */
+/* Writes everything, as before a pause. */
 static int load_end(struct used *u, struct clean_load *load)
 {
 	struct drive_times times;

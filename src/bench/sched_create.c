@@ -1,10 +1,12 @@
 /*
  * sched_create.c - small files created in a block group (Anand et al., FAST
- * 2008, section 5.3): 1000 files of 4 KB, 16 outstanding.  Each writer has a
- * place of its own to begin, one of 16 in the group, and goes on from there
- * to the next free block, as ext2 does; or may take any free block of its part
- * of the group, and of the next ones when that is nearly full, as it comes by.
- * What the group holds before is in runs of up to eight blocks.
+ * 2008, section 5.3): 1000 files of 4 KB, 16 outstanding.
+ *
+ * Each writer begins at a place of its own, one of 16 in the group.  It goes on
+ * from there to the next free block, as ext2 does; or it may take any free
+ * block of its part of the group that the head comes by, and of the next parts
+ * when that is nearly full.  The group is filled in part before, in runs of up
+ * to eight blocks.
  */
 #include <stdio.h>
 #include <string.h>

@@ -20,15 +20,17 @@
 #include "format/format.h"
 
 #define EXTENTS 1000000u	/* Extents of the file that is cut. */
-#define MOST_BYTES (UINT64_C(16) << 30)	/* of one preallocation */
+#define MOST_BYTES (UINT64_C(16) << 30)	/* most bytes of one preallocation */
 /* The cut is over when no room has come back for so long. */
 #define QUIET_NS (10 * (uint64_t)NS_PER_SECOND)
 
 struct cut {
 	struct scale s;
-	uint64_t ino, other;	/* the file; one whose blocks others read */
+	uint64_t ino, other;	/* the file that is cut, and one whose blocks
+				 * others read */
 	uint64_t extents;
-	uint64_t ops, max_ns, sum_ns;	/* of the others */
+	uint64_t ops, max_ns, sum_ns;	/* operations of the others, and their
+					 * longest time and sum of times */
 	uint8_t data[TRAX_BLOCK_BYTES] __attribute__((aligned(4096)));
 };
 
@@ -71,7 +73,7 @@ static int free_blocks(struct cut *c, uint64_t *blocks)
 	return err;
 }
 
-/* One operation of somebody else. */
+/* Does one operation beside the cut. */
 static int beside(struct cut *c, struct fs_op *op)
 {
 	const uint64_t begin_ns = sim_now_ns(c->s.rig.sim);

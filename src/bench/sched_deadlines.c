@@ -52,8 +52,8 @@ struct ask {
 	bool busy;
 };
 
-/* What the kernel has of a file: all up to `have` was asked for; when the
- * reader comes to `mark` the next window is. */
+/* What the kernel has of a file: all up to `have` was asked for; the next
+ * window is asked for when the reader comes to `mark`. */
 struct page_cache {
 	uint64_t window, have, mark;
 };
@@ -62,9 +62,10 @@ struct reader {
 	struct bench *b;
 	uint64_t ino;
 	uint64_t at;			/* byte at which the next read begins */
-	unsigned period;		/* number of the period it reads in */
-	uint64_t next_ns;		/* begin of that; UINT64_MAX: it is
-					 * over */
+	unsigned period;		/* number of the period that it reads
+					 * in */
+	uint64_t next_ns;		/* begin of that period; UINT64_MAX: the
+					 * reader is at its end */
 	bool waits;
 	struct page_cache cache;
 	struct ask ask[2 * WINDOW_REQUESTS];
@@ -93,7 +94,7 @@ static void turn(struct bench *b, uint64_t until_ns)
 	unsigned busy = b->busy;
 	uint64_t next_ns = fs_run(b->fs, 0), now_ns = sim_now_ns(b->rig.sim);
 
-	/* Whose read is over goes on first. */
+	/* A reader whose read is over goes on first. */
 	if (b->busy != busy)
 		return;
 	if (sim_next_ns(b->rig.sim) < next_ns)
@@ -324,8 +325,8 @@ static int readers_open(struct bench *b, unsigned readers, uint64_t seed)
 	return rc;
 }
 
-/* A mount checks its profile with some reads, from which the head is known.
- * Here it comes to know it from as many. */
+/* A mount checks its profile with some reads, from which the position of the
+ * head is known.  Here it is learned from as many reads. */
 static int head_find(struct bench *b)
 {
 	unsigned i;

@@ -1,5 +1,5 @@
 /*
- * sched_doubt.c - a model that is wrong costs time, never much: compares a load
+ * sched_doubt.c - shows that a wrong model costs little time: compares a load
  * with a wrong model to the same load without a model, on drives from seeds.
  */
 #include <errno.h>

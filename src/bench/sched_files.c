@@ -70,8 +70,7 @@ static const struct bench_row rows[] = {
 				{ 3, true, IN_ORDER, CHUNK, 2, 100 },
 				{ 4, true, IN_ORDER, CHUNK, 2, 100 } } },
 };
-/* In these first rows the file system does not know the drive on either side,
- * so that both sides begin with the same files. */
+/* Number of the first rows, which are run blind on both sides. */
 #define PREPARED 2u
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -127,7 +127,7 @@ struct setup {
 	bool random;		/* 4-KiB requests at random, not OLTP */
 	double part, promote_at;
 	uint64_t requests;
-	bool progress;		/* print how the scan comes along */
+	bool progress;		/* print the progress of the scan */
 };
 
 struct outcome {

@@ -1,16 +1,16 @@
 /*
  * sched_log.c - log skipping (Anand et al., FAST 2008, section 6).
  *
- * fsync: a client appends 4 KB, syncs, thinks; in revolutions from the call of
- * fsync to its end, and in writes; with a head that has been learned, as a
- * mount begins, the same behind a host that delays, and without.
+ * fsync: a client appends 4 KB, syncs, thinks.  Measured are revolutions from
+ * the call of fsync to its end, and writes: with a head that has been learned,
+ * as a mount begins, the same behind a host that delays, and without a head.
  *
- * unpack: a tree of small files, then syncfs; what the log costs of it.
+ * unpack: a tree of small files, then syncfs: what part of it the log costs.
  *
  * TPC-B-like: a client computes, commits, computes.  The journal of the paper
- * writes two blocks in sequence, one after the other; a null log nothing.  As
- * there, the log has the disk for itself: tables are cached, their blocks go to
- * another.
+ * writes two blocks in sequence, one after the other; a null log writes
+ * nothing.  As there, the log has the disk for itself: tables are cached, and
+ * their blocks go to another disk.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -556,7 +556,7 @@ static int bank_two_writes(struct bank *b)
 	return err;
 }
 
-/* The client computes, while the log may do work of its own. */
+/* The client computes; the log may do background work meanwhile. */
 static void bank_think(struct bank *b, uint64_t think_ns)
 {
 	const uint64_t until_ns = env_now_ns(b->rig.env) + think_ns;
@@ -574,8 +574,8 @@ static void bank_think(struct bank *b, uint64_t think_ns)
 	}
 }
 
-/* The least that any log takes: the command, and the record passing under the
- * head. */
+/* The shortest time of any log: that of the command and of the record that
+ * passes under the head. */
 static double bank_least_ms(const struct bank *b)
 {
 	const struct spec *spec = b->rig.spec;

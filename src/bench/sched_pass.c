@@ -16,8 +16,8 @@
 /* Number of reads that are measured, and those of a turn. */
 #define READS 20000u
 #define TURN_READS 2500u
-/* requests at the begin of each turn that are not counted: they meet what the
- * other turn left */
+/* Requests at the begin of each turn that are not counted, because they meet
+ * what the other turn left in queues and caches. */
 #define TURN_WARMUP 50u
 /* Reads before the first turn, from which the head's position is learned. */
 #define LEARN_READS 500u

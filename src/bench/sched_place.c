@@ -1,8 +1,8 @@
 /*
- * sched_place.c - files created in a file system that has been used: places
- * that are chosen when they are written, and such that are fixed before.  Then
- * all is read again, with empty caches, by directory in the order of creation:
- * what is won by being near the head must not be lost by being far from the
+ * sched_place.c - files created in a file system that has been used: their
+ * places are chosen when they are written, or are fixed before.  Then all are
+ * read again, with empty caches, by directory in the order of creation, to show
+ * that what is gained by being near the head is not lost by being far from the
  * neighbours.
  *
  * Used: the first group is full of files, a part of which, picked at random, is

@@ -26,8 +26,8 @@ struct bench_writer {
 	struct range_set set;
 	struct ranges *ranges;
 	struct range within;
-	uint64_t sector;	/* where its write goes that is under way;
-				 * NO_SECTOR: none is */
+	uint64_t sector;	/* where its outstanding write goes; NO_SECTOR:
+				 * it has none */
 };
 
 /* One measurement. */
@@ -40,7 +40,7 @@ struct ranges {
 	uint64_t sectors;	/* sectors of the disk */
 };
 
-/* Is a write under way that meets these sectors?  *end is where it ends. */
+/* Does an outstanding write meet these sectors?  *end is where it ends. */
 static bool is_taken(const struct ranges *r, uint64_t sector, uint64_t *end)
 {
 	for (unsigned i = 0; i < MAX_DEPTH; i++) {

@@ -1,7 +1,7 @@
 /*
  * sched_reads.c - small random reads by 1 to 32 readers within 4 GB, ordered by
- * the queue, by the drive (which has 32), and by whom the queue finds to be
- * the better one.
+ * the queue, by the drive (which queues 32), or by the one that the queue finds
+ * to be faster.
  */
 #include <stdio.h>
 

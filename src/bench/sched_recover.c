@@ -1,13 +1,14 @@
 /*
  * sched_recover.c - how long a mount takes after a crash: a log full of small
- * overwrites, and changes of one inode in each of many leaves, of which no root
- * knows.  Beside it what reading the log's tracks takes at the rate of the
- * media alone, and when the first change after the mount is answered.
+ * overwrites, and changes of one inode in each of many leaves, which no root
+ * contains.  It also measures how long the tracks of the log take to read at
+ * the media rate, and when the first change after the mount is answered.
  *
- * The log gets as full as it may because the data's own places answer slowly,
- * as if others kept the disk busy: logged data is not destaged, and the log
- * cannot be trimmed.  While leaves are changed, nodes are written as slowly:
- * half of the leaves are those of a checkpoint that does not end.
+ * The log gets as full as it may because writes to the data's own places are
+ * slowed down, as if others kept the disk busy: logged data is not destaged,
+ * and the log cannot be trimmed.  While leaves are changed, writes of nodes are
+ * slowed down as well: half of the leaves are those of a checkpoint that does
+ * not end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -152,7 +153,7 @@ static int slow_writes(struct crash *c, uint64_t first, uint64_t end)
 	return end > first ? sim_fault_add(c->rig.sim, &slow) : 0;
 }
 
-/* Writes to the places of the data take long. */
+/* Makes writes to the places of the data take long. */
 static int slow_data(struct crash *c)
 {
 	static struct fs_extent extents[EXTENTS_MOST];
@@ -173,7 +174,8 @@ static int by_sector(const void *a, const void *b)
 	return x->sector < y->sector ? -1 : x->sector > y->sector;
 }
 
-/* And so do all others but those to the log: no checkpoint ends. */
+/* Makes all other writes but those to the log take long, so that no checkpoint
+ * ends. */
 static int slow_nodes(struct crash *c)
 {
 	struct super super = *fs_super(c->fs);

@@ -24,12 +24,12 @@
 #define FILES_PER_DIR 1000u
 /* Per cent of the disk that the files of a full one take. */
 #define FULL_PERCENT 97u
-#define FILL_BYTES (UINT64_C(16) << 30)	/* of one file */
+#define FILL_BYTES (UINT64_C(16) << 30)	/* bytes of one file */
 /* The last file is halved until it fits, down to this. */
 #define FILL_LEAST_BYTES (UINT64_C(1) << 30)
 #define OPS 1000u		/* files made, then deleted */
 
-/* What something has cost. */
+/* Accesses, virtual time, and time of the processor. */
 struct cost {
 	uint64_t accesses, ns, cpu_ns;
 };
@@ -195,7 +195,7 @@ int scale_unmount(struct scale *s)
 	return err;
 }
 
-/* The first one reads what of the tree lies on its way. */
+/* Measures the first operation, which reads the nodes on its path. */
 static int measure_first(struct scale *s)
 {
 	const struct cost from = now(s);

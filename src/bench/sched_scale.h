@@ -16,19 +16,20 @@ struct scale {
 	struct fs *fs;
 	struct fs_options options;
 	uint64_t dirs;
-	uint64_t turn_cpu_ns;	/* the most that a turn took of the
-				 * processor */
+	uint64_t turn_cpu_ns;	/* longest time of the processor for a turn */
 };
 
 /* All return 0 or a negative errno. */
 
-/* An empty one of 20 TB, mounted.  Close it after an error, too. */
+/* Makes and mounts an empty file system of 20 TB.  Close it after an error,
+ * too. */
 int scale_open(struct scale *s, const struct sched_options *options);
 void scale_close(struct scale *s);
 int scale_mount(struct scale *s);
 int scale_unmount(struct scale *s);
 
-/* One turn; then time goes on to what is next, unless *done. */
+/* Runs the file system once; then advances time to its next event, unless
+ * *done. */
 void scale_turn(struct scale *s, const bool *done);
 /* Does one operation. */
 int scale_do(struct scale *s, struct fs_op *op);

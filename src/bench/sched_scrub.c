@@ -14,8 +14,8 @@
 #include "sched/freeblock/freeblock.h"
 
 #define TURN_REQUESTS 500u	/* Requests of a turn. */
-/* requests at the begin of each turn that are not counted: they meet what the
- * other turn left */
+/* Requests at the begin of each turn that are not counted, because they meet
+ * what the other turn left in queues and caches. */
 #define TURN_WARMUP 20u
 
 struct bench_scan {

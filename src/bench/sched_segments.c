@@ -18,33 +18,35 @@
 
 /* Tracks of the first zone that segments are written on. */
 #define ZONE_TRACKS 2000u
-#define BLOCK 8u			/* sectors */
+#define BLOCK 8u			/* sectors of a block */
 
 /* ---- The file system ---- */
 
-/* The log has so many blocks, this part of it in use. */
+/* Blocks of the log, and per cent of them that are in use. */
 #define LOG_BLOCKS 65536u
 #define FULL_PERCENT 80u
-#define FILE_BLOCKS 16u		/* of a file, at most; 1 at least */
+#define FILE_BLOCKS 16u		/* most blocks of a file; the least is 1 */
 /* Nine of ten writes go to one file of ten. */
 #define HOT_SHARE 10u
-/* So many segments, of the log or one, are kept free for the cleaner. */
+/* One segment in so many, at least one, is kept free for the cleaner. */
 #define SPARE_SHARE 32u
-#define PASSES 12u		/* of the log; the last half is counted */
+#define PASSES 12u		/* how often the log is written; the last half
+				 * is counted */
 #define NOBODY UINT32_MAX	/* No file has this block. */
 
 struct log_segment {
 	uint32_t used;		/* blocks with data that is needed */
 	uint32_t filled;	/* blocks that have been written */
-	uint64_t written;	/* time of the last */
+	uint64_t written;	/* time of the last write */
 };
 
 struct log_fs {
-	uint32_t segments, blocks;	/* blocks of one */
+	uint32_t segments, blocks;	/* number of segments, and blocks of a
+					 * segment */
 	struct log_segment *segment;
 	uint32_t *owner;	/* file of a block of the log, or NOBODY */
-	uint32_t (*place)[FILE_BLOCKS]; /* of a file's blocks */
-	uint8_t *size;		/* of a file, in blocks */
+	uint32_t (*place)[FILE_BLOCKS];	/* places of a file's blocks */
+	uint8_t *size;		/* blocks of a file */
 	uint32_t files, free;
 	uint32_t head[2];	/* segments that are being filled: with new
 				 * data, with old */
@@ -84,7 +86,8 @@ static void block_drop(struct log_fs *log, uint32_t at)
 	log->segment[at / log->blocks].used--;
 }
 
-/* By cost and benefit (Rosenblum and Ousterhout 1992). */
+/* Returns the segment to clean, by cost and benefit (Rosenblum and Ousterhout
+ * 1992). */
 static uint32_t segment_worst(const struct log_fs *log)
 {
 	double best = -1, gain, u;
@@ -210,9 +213,10 @@ static int write_cost(uint32_t blocks, uint64_t seed, double *cost)
 struct segment_places {
 	const struct geom *geom;
 	uint64_t seed;
-	unsigned parts, tracks;	/* so many parts of a track, or tracks */
+	unsigned parts, tracks;	/* a segment is one of so many parts of a track,
+				 * or so many tracks */
 	bool aligned;
-	uint32_t track_blocks;	/* found */
+	uint32_t track_blocks;	/* blocks of a track, found by places_next */
 };
 
 static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)

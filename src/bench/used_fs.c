@@ -18,9 +18,9 @@
 #define SMALL_BYTES (64u << 10)
 #define LARGE_BYTES (2u << 20)
 #define CHUNK (1u << 20)
-/* Log and first node tracks, and what is left over. */
+/* Bytes of the log, of the first node tracks, and of what is left over. */
 #define META_BYTES (UINT64_C(96) << 20)
-/* What the nodes of the tree take in the end. */
+/* Bytes of the nodes of the tree in the end. */
 #define NODE_BYTES (UINT64_C(48) << 20)
 
 /* ---- operations ---- */
@@ -89,7 +89,7 @@ static uint64_t file_room(uint64_t bytes)
 	       TRAX_BLOCK_BYTES;
 }
 
-/* The last one then. */
+/* Makes a file, which is then the last one. */
 static int used_file_make(struct used *u)
 {
 	struct used_file *file = &u->file[u->files];

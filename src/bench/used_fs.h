@@ -38,8 +38,8 @@ struct used {
 	struct used_file *file;
 	uint32_t files, made;
 	uint32_t large_share;
-	uint64_t data_bytes;	/* of all files, in whole blocks */
-	uint64_t room_blocks;	/* that they and the tree may have */
+	uint64_t data_bytes;	/* bytes of all files, in whole blocks */
+	uint64_t room_blocks;	/* blocks that files and tree may have */
 	uint8_t *bytes;
 	uint64_t seed;
 	bool busy;
@@ -47,21 +47,23 @@ struct used {
 	uint64_t large_bytes, large_extents;
 };
 
-/* An empty one: USED_BYTES and the tree are `percent` of its room.  Close it
- * after an error, too. */
+/* Opens an empty file system: USED_BYTES and the tree will be `percent` of its
+ * room.  Close it after an error, too. */
 int used_open(const struct sched_options *options, unsigned percent,
 	      struct used *used);
 void used_close(struct used *used);
-/* The caches are empty then. */
+/* Unmounts and mounts, so that the caches are empty. */
 int used_remount(struct used *used);
 
 /* The share of the room that is in use now, by statfs. */
 double used_full(struct used *used);
 
-/* Time passes, unless an operation that is waited for is over. */
+/* Advances time to the next event, unless an operation that is waited for is
+ * over. */
 void used_turn(struct used *used, bool waits);
 
-/* All return 0 or a negative errno.  Files are numbers below used->files. */
+/* Operations; all return 0 or a negative errno.  Files are numbers below
+ * used->files. */
 uint32_t used_any(struct used *used);	/* a file by chance */
 int used_file_delete(struct used *used, uint32_t i);	/* the last one gets
 							 * its number */
@@ -74,7 +76,7 @@ int used_sync(struct used *used);
 int used_count_pieces(struct used *used, uint32_t since);
 /* Makes files until there are USED_BYTES. */
 int used_fill(struct used *used);
-/* One reads a file or appends to it, and makes one or deletes one. */
+/* Reads a file or appends to it, and makes a file or deletes one. */
 int used_transaction(struct used *used);
 
 #endif

@@ -2,10 +2,10 @@
  * work.h - the workloads of `traxbench peers`, as rows of a table.
  *
  * A workload works below one directory of a mounted file system.  `prepare`
- * makes its files; then the file system is mounted anew and caches are
- * dropped; then `run` is what is measured, with a sync behind it when `writes`
- * is set.  `limit_seconds` says how long a head that is always where it is
- * needed would take (the mechanical limit), 0 when no such figure is honest.
+ * makes its files; then the file system is mounted anew and caches are dropped;
+ * then `run` is measured, with a sync behind it when `writes` is set.
+ * `limit_seconds` tells how long a head that is always where it is needed would
+ * take (the mechanical limit), or 0 when that cannot be computed.
  *
  * Functions return 0 or a negative errno, reported through msg.
  */
