@@ -104,34 +104,34 @@ static const struct bench_load loads[] = {
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
-/* The times at which the head was not trusted to be known. */
-struct faith {
+/* How many of the requests the head was predicted for. */
+struct head_on {
 	struct rig *rig;
 	uint64_t over;		/* requests completed */
-	uint64_t off;		/* number of the first request without trust; 0:
-				 * none */
-	uint64_t on;		/* number of requests with trust */
+	uint64_t off;		/* number of the first request without
+				 * prediction; 0: none */
+	uint64_t on;		/* number of requests with prediction */
 };
 
-static void faith_see(void *arg, unsigned client, struct queue_request *req)
+static void head_on_count(void *arg, unsigned client, struct queue_request *req)
 {
-	struct faith *faith = arg;
+	struct head_on *head_on = arg;
 	enum head_mode mode;
 
 	(void)client;
 	(void)req;
-	faith->over++;
-	if (!faith->rig->head)
+	head_on->over++;
+	if (!head_on->rig->head)
 		return;
-	mode = head_mode(faith->rig->head);
-	faith->on += mode == HEAD_ON;
-	if (mode == HEAD_OFF && !faith->off)
-		faith->off = faith->over;
+	mode = head_mode(head_on->rig->head);
+	head_on->on += mode == HEAD_ON;
+	if (mode == HEAD_OFF && !head_on->off)
+		head_on->off = head_on->over;
 }
 
 static int run_one(const struct sched_options *options, const char *drive,
 		   size_t doubt, const struct bench_load *what, bool blind,
-		   struct faith *faith, double *ns)
+		   struct head_on *head_on, double *ns)
 {
 	const struct rig_options rig_options = {
 		.drive = drive, .seed = options->seed, .blind = blind,
@@ -143,8 +143,8 @@ static int run_one(const struct sched_options *options, const char *drive,
 		.requests = (options->requests ? options->requests : REQUESTS) /
 			    (options->quick ? 10 : 1),
 		.seed = options->seed,
-		.over = faith_see,
-		.arg = faith,
+		.over = head_on_count,
+		.arg = head_on,
 	};
 	struct rig_result result;
 	struct rig rig;
@@ -152,7 +152,7 @@ static int run_one(const struct sched_options *options, const char *drive,
 
 	if (err)
 		return err;
-	*faith = (struct faith){ .rig = &rig };
+	*head_on = (struct head_on){ .rig = &rig };
 	err = rig_run(&rig, &load, &result);
 	*ns = (double)result.ns;
 	rig_close(&rig);
@@ -163,7 +163,7 @@ static int run_one(const struct sched_options *options, const char *drive,
 static int doubt_row(const struct sched_options *options, const char *drive,
 		     size_t doubt)
 {
-	struct faith faith[LOADS];
+	struct head_on head_on[LOADS];
 	int err = 0;
 
 	printf("%-12s %-26s", drive, sched_doubts[doubt].name);
@@ -171,17 +171,17 @@ static int doubt_row(const struct sched_options *options, const char *drive,
 		double with = 0, without = 1;
 
 		err = run_one(options, drive, doubt, &loads[i], true,
-				      &faith[i], &without);
+				      &head_on[i], &without);
 		if (!err)
 			err = run_one(options, drive, doubt, &loads[i], false,
-				      &faith[i], &with);
+				      &head_on[i], &with);
 		if (!err)
 			printf("%8.1f%%", 100 * (with / without - 1));
 		fflush(stdout);
 	}
 	for (size_t i = 0; i < LOADS && !err; i++)
-		printf("%6llu %3.0f%%", (unsigned long long)faith[i].off,
-		       100.0 * (double)faith[i].on / (double)faith[i].over);
+		printf("%6llu %3.0f%%", (unsigned long long)head_on[i].off,
+		       100.0 * (double)head_on[i].on / (double)head_on[i].over);
 	printf(err == -EINVAL ? "       -\n" : "\n");
 	return err == -EINVAL ? 0 : err;
 }
