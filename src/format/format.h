@@ -630,6 +630,8 @@ void root_encode(const struct root *root, const uint8_t uuid[16],
 		 uint64_t sector, void *buf);
 const char *root_decode(const void *buf, const uint8_t uuid[16],
 			uint64_t sector, struct root *root);
+/* Is this block of a root area all zeros: was no root written to it? */
+bool root_is_blank(const uint8_t *block);
 
 /* The slot map has one of these for each node track, in order of address.
  * Behind each is a bitmap of (slots + 7) / 8 bytes, lowest bit first: bit i is

@@ -135,3 +135,8 @@ const char *root_decode(const void *buf, const uint8_t uuid[16],
 	*root = r;
 	return NULL;
 }
+
+bool root_is_blank(const uint8_t *block)
+{
+	return !block[0] && !memcmp(block, block + 1, TRAX_BLOCK_BYTES - 1);
+}

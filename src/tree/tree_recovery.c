@@ -193,11 +193,6 @@ struct tree_root_copy {
 	uint64_t sector;
 };
 
-static bool is_blank(const uint8_t *buf)
-{
-	return !buf[0] && !memcmp(buf, buf + 1, TRAX_BLOCK_BYTES - 1);
-}
-
 /* Notes that a copy of a root is bad: a crash has torn it, or it was the newest
  * root.  The log, which is read next, shows which. */
 static void doubt_roots(struct tree *tree, uint64_t sector, const char *why)
@@ -222,7 +217,7 @@ static int find_roots(struct tree *tree, void *buf,
 		if (rc == -ENOMEM)
 			return rc;
 		if (!rc)
-			why = is_blank(buf) ? NULL :
+			why = root_is_blank(buf) ? NULL :
 			      root_decode(buf, tree->super.uuid, sector,
 					  &c.root);
 		if (!why && c.root.gen && (c.root.gen & 1) != i / 2)

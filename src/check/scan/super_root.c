@@ -217,11 +217,6 @@ struct root_copy {
 	uint64_t sector;
 };
 
-static bool root_is_blank(const uint8_t *buf)
-{
-	return !buf[0] && !memcmp(buf, buf + 1, TRAX_BLOCK_BYTES - 1);
-}
-
 /* A copy that is no good may have been the newest root: the log tells. */
 static void root_read(struct check *check, struct root_copy copy[4], void *buf)
 {
