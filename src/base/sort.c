@@ -77,7 +77,5 @@ bool sort_step(struct sort *sort, size_t most)
 
 int sort_u64_cmp(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
+	return sort_order(*(const uint64_t *)a, *(const uint64_t *)b);
 }

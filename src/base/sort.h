@@ -37,6 +37,12 @@ void sort_begin(struct sort *sort, size_t n);
 /* Moves `most` items.  Returns whether all are sorted. */
 bool sort_step(struct sort *sort, size_t most);
 
+/* Returns -1, 0 or 1, as the functions of qsort(3) and bsearch(3) do. */
+static inline int sort_order(uint64_t x, uint64_t y)
+{
+	return (x > y) - (x < y);
+}
+
 /* Compares two uint64_t; for qsort(3) and bsearch(3). */
 int sort_u64_cmp(const void *a, const void *b);
 

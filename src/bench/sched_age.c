@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "base/units.h"
 #include "bench/sched.h"
 #include "bench/used_fs.h"
@@ -80,11 +81,9 @@ static int day(struct used *u)
 static int by_directory(const void *a, const void *b)
 {
 	const struct used_file *x = a, *y = b;
-	uint32_t dx = x->number % USED_DIRS, dy = y->number % USED_DIRS;
 
-	if (dx != dy)
-		return dx < dy ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	return sort_order(x->number % USED_DIRS, y->number % USED_DIRS) ?:
+	       sort_order(x->number, y->number);
 }
 
 /* Reads files [first, end); *rate is in MB/s. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/sort.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "format/format.h"
@@ -171,7 +172,7 @@ static int by_sector(const void *a, const void *b)
 {
 	const struct super_track *x = a, *y = b;
 
-	return x->sector < y->sector ? -1 : x->sector > y->sector;
+	return sort_order(x->sector, y->sector);
 }
 
 /* Makes all other writes but those to the log take long, so that no checkpoint

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/sort.h"
 #include "log/record_scan.h"
 
 static bool find_is_missing(const struct found_record *f)
@@ -228,9 +229,8 @@ static int find_cmp(const void *va, const void *vb)
 {
 	const struct found_record *a = va, *b = vb;
 
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
-	return a->chain < b->chain ? -1 : a->chain > b->chain;
+	return sort_order(a->seq, b->seq) ?:
+	       sort_order(a->chain, b->chain);
 }
 
 /* Index of the first find with this number or a higher one. */

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "base/units.h"
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
@@ -392,9 +393,8 @@ static int by_file(const void *a, const void *b)
 {
 	const struct move_range *x = a, *y = b;
 
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	return x->first < y->first ? -1 : x->first > y->first;
+	return sort_order(x->ino, y->ino) ?:
+	       sort_order(x->first, y->first);
 }
 
 /* Sorts the ranges in the order in which files are read; a block that lies in

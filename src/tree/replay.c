@@ -15,6 +15,7 @@
 
 #include "base/hashmap.h"
 #include "base/msg.h"
+#include "base/sort.h"
 #include "tree/tree_internal.h"
 
 /* Buffers that applying one entry may take. */
@@ -93,7 +94,7 @@ static int by_addr(const void *va, const void *vb)
 {
 	const struct wanted *a = va, *b = vb;
 
-	return a->addr < b->addr ? -1 : a->addr > b->addr;
+	return sort_order(a->addr, b->addr);
 }
 
 static int wait_loads(struct replay *r)

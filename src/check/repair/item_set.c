@@ -2,6 +2,7 @@
  * item_set.c - a sorted array and the changes to be merged into it.
  */
 #include "check/repair/item_set.h"
+#include "base/sort.h"
 
 #include <errno.h>
 #include <string.h>
@@ -99,9 +100,8 @@ int item_set_delete(struct item_set *set, struct key key)
 static int item_cmp(const void *a, const void *b)
 {
 	const struct item_set_item *x = a, *y = b;
-	int c = key_cmp(x->key, y->key);
 
-	return c ? c : (x->order > y->order) - (x->order < y->order);
+	return key_cmp(x->key, y->key) ?: sort_order(x->order, y->order);
 }
 
 /* Of several items with one key the last one counts; when it is a removal, none

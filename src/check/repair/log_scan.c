@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/repair/repair_internal.h"
 
 struct scanned_record {
@@ -141,9 +142,8 @@ static int record_cmp(const void *a, const void *b)
 {
 	const struct scanned_record *x = a, *y = b;
 
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return (x->sector > y->sector) - (x->sector < y->sector);
+	return sort_order(x->seq, y->seq) ?:
+	       sort_order(x->sector, y->sector);
 }
 
 static size_t record_seek(const struct log_scan_state *log, uint64_t seq)
@@ -306,11 +306,9 @@ static int logged_cmp(const void *a, const void *b)
 {
 	const struct logged *x = a, *y = b;
 
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->block != y->block)
-		return x->block < y->block ? -1 : 1;
-	return (x->sum > y->sum) - (x->sum < y->sum);
+	return sort_order(x->ino, y->ino) ?:
+	       sort_order(x->block, y->block) ?:
+	       sort_order(x->sum, y->sum);
 }
 
 static int entry_note(struct log_scan_state *log, const struct log_entry *entry)

@@ -174,7 +174,7 @@ static int track_cmp(const void *a, const void *b)
 {
 	const struct repair_alloc_track *x = a, *y = b;
 
-	return (x->sector > y->sector) - (x->sector < y->sector);
+	return sort_order(x->sector, y->sector);
 }
 
 /* Does [sector, sector + n) touch an owner of the settled set? */

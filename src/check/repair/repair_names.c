@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/repair/repair.h"
 
 /* The directory for files without a name, as fsck of other file systems calls
@@ -120,16 +121,12 @@ static int by_name(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
 
-	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
-	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
 	/* Of two items that contradict each other the ENTRY is trusted. */
-	if (x->entry != y->entry)
-		return x->entry ? -1 : 1;
-	return (x->ino > y->ino) - (x->ino < y->ino);
+	return sort_order(x->dir, y->dir) ?:
+	       sort_order(x->hash, y->hash) ?:
+	       sort_order(x->seq, y->seq) ?:
+	       sort_order(y->entry, x->entry) ?:
+	       sort_order(x->ino, y->ino);
 }
 
 static bool same_name(const struct names *names, const struct record *a,
@@ -240,11 +237,9 @@ static int by_inode(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
 
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
-	return (x->seq > y->seq) - (x->seq < y->seq);
+	return sort_order(x->ino, y->ino) ?:
+	       sort_order(x->dir, y->dir) ?:
+	       sort_order(x->seq, y->seq);
 }
 
 /* Records of an inode, when they are sorted by inode: [*first, end). */
@@ -503,13 +498,10 @@ static int by_seq(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
 
-	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	if (x->entry != y->entry)
-		return x->entry ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
+	return sort_order(x->dir, y->dir) ?:
+	       sort_order(x->seq, y->seq) ?:
+	       sort_order(y->entry, x->entry) ?:
+	       sort_order(x->name, y->name);
 }
 
 /* Gives new numbers, above all others, where a number is reserved or used

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/repair/repair.h"
 
 /* Blocks of one overlap whose content is judged: 16 MiB. Those behind go to the
@@ -57,11 +58,9 @@ static int taken_cmp(const void *a, const void *b)
 {
 	const struct taken *x = a, *y = b;
 
-	if (x->sector != y->sector)
-		return x->sector < y->sector ? -1 : 1;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	return (x->off > y->off) - (x->off < y->off);
+	return sort_order(x->sector, y->sector) ?:
+	       sort_order(x->ino, y->ino) ?:
+	       sort_order(x->off, y->off);
 }
 
 /* item: the extent; NULL: a structure of the file system. */

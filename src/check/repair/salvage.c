@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "check/repair/repair_internal.h"
 
 #define SCAN_SECTORS 2048u	/* Sectors of one read of the scan: 1 MiB. */
@@ -276,9 +277,8 @@ static int leaf_cmp(const void *a, const void *b)
 {
 	const struct leaf_found *x = a, *y = b;
 
-	if (x->gen != y->gen)
-		return x->gen > y->gen ? -1 : 1;
-	return (x->sector > y->sector) - (x->sector < y->sector);
+	return sort_order(y->gen, x->gen) ?:
+	       sort_order(x->sector, y->sector);
 }
 
 static void salvage_take(struct salvage *salvage)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 /* Most requests that are outstanding: a round number, as many as SATA drives
@@ -111,9 +112,8 @@ static int read_cmp(const void *a, const void *b)
 {
 	const struct device_read *x = a, *y = b;
 
-	if (x->sector != y->sector)
-		return x->sector < y->sector ? -1 : 1;
-	return (x->buf > y->buf) - (x->buf < y->buf);
+	return sort_order(x->sector, y->sector) ?:
+	       sort_order((uintptr_t)x->buf, (uintptr_t)y->buf);
 }
 
 static void batch_done(struct disk_request *req)

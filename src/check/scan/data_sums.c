@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 /* Most bytes of data that are read in the order of the disk and then checked: a
@@ -85,9 +86,8 @@ static int fragment_cmp(const void *a, const void *b)
 {
 	const struct data_fragment *x = a, *y = b;
 
-	if (x->sector != y->sector)
-		return x->sector < y->sector ? -1 : 1;
-	return (x->unit > y->unit) - (x->unit < y->unit);
+	return sort_order(x->sector, y->sector) ?:
+	       sort_order(x->unit, y->unit);
 }
 
 /* Reads and fragments are both in order of address. */

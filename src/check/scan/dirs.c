@@ -199,18 +199,12 @@ void dirs_exact_item(struct check *check, struct key key, const void *value,
 static int seen_cmp(const void *a, const void *b)
 {
 	const struct name_seen *x = a, *y = b;
-	int c;
 
-	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	c = memcmp(x->name, y->name, sizeof(x->name));
-	if (c)
-		return c;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	return x->entry - y->entry;
+	return sort_order(x->dir, y->dir) ?:
+	       sort_order(x->seq, y->seq) ?:
+	       memcmp(x->name, y->name, sizeof(x->name)) ?:
+	       sort_order(x->ino, y->ino) ?:
+	       sort_order(x->entry, y->entry);
 }
 
 static bool seen_pair(const struct name_seen *name,

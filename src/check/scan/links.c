@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 /* Most links that are compared one by one, 512 MiB of memory; further ones are
@@ -81,7 +82,7 @@ static int dir_cmp(const void *a, const void *b)
 {
 	const struct dir_parent *x = a, *y = b;
 
-	return (x->ino > y->ino) - (x->ino < y->ino);
+	return sort_order(x->ino, y->ino);
 }
 
 static struct dir_parent *dir_find(struct check *check, uint64_t ino)
@@ -190,13 +191,10 @@ static int seen_cmp(const void *a, const void *b)
 {
 	const struct link_seen *x = a, *y = b;
 
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->entry != y->entry)
-		return x->entry - y->entry;
-	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
-	return (x->seq > y->seq) - (x->seq < y->seq);
+	return sort_order(x->ino, y->ino) ?:
+	       sort_order(x->entry, y->entry) ?:
+	       sort_order(x->dir, y->dir) ?:
+	       sort_order(x->seq, y->seq);
 }
 
 static void report_entry(struct check *check, enum problem problem,

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 #define BATCH 64u	/* Nodes that are read together: 1 MiB. */
@@ -43,7 +44,7 @@ static int mirror_cmp(const void *a, const void *b)
 {
 	const struct mirror *x = a, *y = b;
 
-	return (x->sector > y->sector) - (x->sector < y->sector);
+	return sort_order(x->sector, y->sector);
 }
 
 const char *mirrors_damage(const void *node, int rc, uint64_t sum)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 /* Most claims that a second walk collects; the rest is left to the next run. */
@@ -371,13 +372,10 @@ static int claim_cmp(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
 
-	if (x->sector != y->sector)
-		return x->sector < y->sector ? -1 : 1;
-	if (x->extent != y->extent)
-		return x->extent - y->extent;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	return (x->off > y->off) - (x->off < y->off);
+	return sort_order(x->sector, y->sector) ?:
+	       sort_order(x->extent, y->extent) ?:
+	       sort_order(x->ino, y->ino) ?:
+	       sort_order(x->off, y->off);
 }
 
 static bool claim_same(const struct claim *owner, const struct claim *extent)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "check/scan/check_internal.h"
 
 #define MAX_NAMED 1024u		/* most inodes whose paths are reported */
@@ -29,7 +30,7 @@ static int named_cmp(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
 
-	return (x->ino > y->ino) - (x->ino < y->ino);
+	return sort_order(x->ino, y->ino);
 }
 
 static struct named *named_find(struct check *check, uint64_t ino)
