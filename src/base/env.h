@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/turn.h"
+#include "base/units.h"
 
 struct env {
 	/* Monotonic time, nanoseconds; never goes back. */
@@ -36,6 +37,11 @@ static inline uint64_t env_now_ns(struct env *env)
 static inline int64_t env_wall_ns(struct env *env)
 {
 	return env->wall_ns(env);
+}
+
+static inline int64_t env_wall_seconds(struct env *env)
+{
+	return env_wall_ns(env) / NS_PER_SECOND;
 }
 
 static inline uint64_t env_random(struct env *env)

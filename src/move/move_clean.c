@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "base/sort.h"
-#include "base/units.h"
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
 
@@ -263,7 +262,7 @@ static double track_gain(const struct moves *moves,
 			 const struct clean_track *track,
 			 const struct track_use *use)
 {
-	int64_t now = env_wall_ns(moves->fs->env) / NS_PER_SECOND;
+	int64_t now = env_wall_seconds(moves->fs->env);
 	int64_t age = now - use->changed_seconds;
 	double u = (double)use->sectors / (double)track->track.n;
 

@@ -24,16 +24,11 @@ static struct key item_key(void)
 	return key_make(0, ITEM_CLEAN, 0);
 }
 
-static int64_t now_seconds(const struct moves *moves)
-{
-	return env_wall_ns(moves->fs->env) / NS_PER_SECOND;
-}
-
 /* ---- Counting ---- */
 
 void moves_count(struct moves *moves)
 {
-	int64_t age = now_seconds(moves) - moves->begun_seconds;
+	int64_t age = env_wall_seconds(moves->fs->env) - moves->begun_seconds;
 	int64_t i = age < 0 ? 0 : age / (MOVE_MONTH_NS / NS_PER_SECOND);
 	const struct moves_month now = {
 		.data = moves->fs->files->written_bytes / SECTOR_BYTES,
@@ -166,7 +161,7 @@ static void recall_end(struct fs_txn *txn, int rc, uint64_t seq)
 	moves->storing = false;
 	moves->known = true;
 	if (!moves->begun_seconds)
-		moves->begun_seconds = now_seconds(moves);
+		moves->begun_seconds = env_wall_seconds(moves->fs->env);
 	if (moves->store_again)
 		moves_store(moves);
 }

@@ -27,11 +27,6 @@
 /* Alignment of buffers that nodes are read into, in bytes. */
 #define NODE_ALIGN 4096u
 
-static int64_t now_seconds(const struct scrub *scrub)
-{
-	return env_wall_ns(scrub->fs->env) / NS_PER_SECOND;
-}
-
 /* ---- the stored item ---- */
 
 static struct key item_key(void)
@@ -178,7 +173,7 @@ static void recall_end(struct fs_txn *txn, int rc, uint64_t seq)
 	if (scrub->begun_seconds)
 		return;
 	/* The period counts from the first mount on. */
-	scrub->begun_seconds = now_seconds(scrub);
+	scrub->begun_seconds = env_wall_seconds(scrub->fs->env);
 	if (scrub->period_seconds)
 		scrub_store(scrub);
 }
@@ -280,7 +275,7 @@ void scrub_close(struct scrub *scrub)
 static void pass_end(struct scrub *scrub)
 {
 	scrub->passes++;
-	scrub->ended_seconds = now_seconds(scrub);
+	scrub->ended_seconds = env_wall_seconds(scrub->fs->env);
 	scrub->state = SCRUB_WAITING;
 	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
 	scrub_bands_rewind(scrub);
@@ -314,7 +309,7 @@ static void pass_begin(struct scrub *scrub)
 	scrub->done_sectors = 0;
 	scrub->run_ns = scrub->run_sectors = 0;
 	scrub->run_since_ns = env_now_ns(scrub->fs->env);
-	scrub->begun_seconds = now_seconds(scrub);
+	scrub->begun_seconds = env_wall_seconds(scrub->fs->env);
 	scrub->errors_before = errors_count(scrub->fs);
 	scrub_store(scrub);
 }
@@ -335,7 +330,7 @@ static void correct_times(struct scrub *scrub, int64_t now)
 /* When the next pass is due, on the environment's clock; 0: it has begun. */
 static uint64_t wait_for_pass(struct scrub *scrub, uint64_t now_ns)
 {
-	int64_t next, now = now_seconds(scrub);
+	int64_t next, now = env_wall_seconds(scrub->fs->env);
 
 	correct_times(scrub, now);
 	next = next_pass_seconds(scrub);

@@ -185,8 +185,7 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 
 static bool inode_is_touch(struct fs *fs, const struct fs_op *op)
 {
-	int64_t age = env_wall_ns(fs->env) / NS_PER_SECOND -
-		      op->attr.mtime.tv_sec;
+	int64_t age = env_wall_seconds(fs->env) - op->attr.mtime.tv_sec;
 
 	return op->flags & FS_SET_ATIME_NOW && op->flags & FS_SET_MTIME &&
 	       age >= 0 && age <= TOUCH_SECONDS;
@@ -413,7 +412,7 @@ void inode_op_setattr(struct fs *fs, struct fs_op *op)
 
 static bool inode_atime_due(const struct fs *fs, const struct fs_attr *attr)
 {
-	const int64_t old = env_wall_ns(fs->env) / NS_PER_SECOND -
+	const int64_t old = env_wall_seconds(fs->env) -
 			    (int64_t)(ATIME_MAX_AGE_NS / NS_PER_SECOND);
 
 	if (attr->atime.tv_sec <= old || fs->options.strictatime)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/inode_item.h"
 #include "fs/op/op.h"
@@ -188,8 +187,7 @@ void errors_add(struct fs *fs, const struct error *error)
 		.sectors = le32_put(error->sectors),
 		.what = (uint8_t)error->what,
 		.healed = error->healed,
-		.seconds = le64_put((uint64_t)(env_wall_ns(fs->env) /
-					       NS_PER_SECOND)),
+		.seconds = le64_put((uint64_t)env_wall_seconds(fs->env)),
 	};
 	list_add(&errors->adds, &add->link);
 	errors_pump(errors);

@@ -691,7 +691,7 @@ static void mark_group(struct fs *fs, uint32_t group)
 	const struct fs_options *options = &fs->options;
 	uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
 	uint64_t end = first + TRAX_GROUP_SECTORS;
-	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
+	uint64_t now = (uint64_t)env_wall_seconds(fs->env);
 	uint32_t percent = group_percent(fs, group);
 	bool *closed = &fs->access_trace->closed[group];
 	struct replica_region *least;

@@ -125,7 +125,7 @@ static const struct replica_region *node_replicas_least(struct fs *fs,
 							uint64_t *bytes)
 {
 	struct replica_regions *regions = fs->replicas->regions;
-	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
+	uint64_t now = (uint64_t)env_wall_seconds(fs->env);
 	const struct replica_region *region, *least = NULL;
 	double worth, least_worth = 0;
 	size_t i;
@@ -506,7 +506,7 @@ int node_replicas_new(struct fs *fs)
 	nodes->most = fs->budget.replicas / SHARE;
 	if (nodes->most > tracks)
 		nodes->most = tracks;
-	nodes->begun_seconds = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
+	nodes->begun_seconds = (uint64_t)env_wall_seconds(fs->env);
 	fs->node_replicas = nodes;
 	tree_set_copies(fs->tree, &copies);
 	return 0;

@@ -1,7 +1,6 @@
 /*
  * replica_attach.c - puts a region and its replicas into the tree.
  */
-#include "base/units.h"
 #include "fs/replica/replicate_internal.h"
 
 #include <errno.h>
@@ -296,8 +295,7 @@ static void region_put_copies(struct fs_txn *txn,
 int replica_region_run(struct fs_txn *txn)
 {
 	struct replica_maker *maker = txn->state;
-	uint64_t now = (uint64_t)(env_wall_ns(txn->fs->env) /
-				  NS_PER_SECOND);
+	uint64_t now = (uint64_t)env_wall_seconds(txn->fs->env);
 	struct owner_item owner = {
 		.sectors = le64_put(maker->piece.n), .kind = OWNER_REPLICA,
 	};
@@ -347,8 +345,7 @@ void replica_region_end(struct fs_txn *txn, int rc, uint64_t seq)
 		.sector = maker->piece.sector, .number = maker->number,
 		.sectors = (uint32_t)maker->piece.n,
 		.copies = maker->nodes ? 0 : maker->fit,
-		.made_seconds = (uint64_t)(env_wall_ns(txn->fs->env) /
-					   NS_PER_SECOND),
+		.made_seconds = (uint64_t)env_wall_seconds(txn->fs->env),
 	};
 
 	(void)seq;

@@ -43,11 +43,6 @@
 #define REGIONS_SHARE 16u
 #define LEAST_SHARE 32u
 
-static uint64_t now_seconds(struct fs *fs)
-{
-	return (uint64_t)(env_wall_ns(fs->env) / NS_PER_SECOND);
-}
-
 /* ---- Mount ---- */
 
 static int region_take(struct fs *fs, const struct tree_item *item)
@@ -332,7 +327,7 @@ void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)
 	if (!region || region->sector > sector)
 		return;
 	region->uses++;
-	region->used_seconds = now_seconds(fs);
+	region->used_seconds = (uint64_t)env_wall_seconds(fs->env);
 }
 
 struct bad_replica {
@@ -487,7 +482,8 @@ static int drop_run(struct fs_txn *txn)
 	struct replica_regions *regions = drop->replicas->regions;
 	unsigned room = tree_txn_room(txn->tree_txn), i, k, lists[DROP_REGIONS];
 	uint64_t off[DROP_REGIONS][DROP_LIST];
-	uint64_t from = drop->replicas->from, now = now_seconds(txn->fs);
+	uint64_t from = drop->replicas->from;
+	uint64_t now = (uint64_t)env_wall_seconds(txn->fs->env);
 	struct replica_region *region;
 	int rc = 0, err;
 
