@@ -313,6 +313,9 @@ static bool tune_dirty(const struct statx *st, const char *suffix,
 	return strict && (tune_one(st, suffix, "max_bytes", text) || ratio);
 }
 
+/* All that is touched stays in memory, and may: see lock_memory. */
+static bool memory_is_locked;
+
 /*
  * In a control group with little memory all of it may be dirty pages of the
  * mount.  A page that the daemon then touches for the first time is charged
@@ -323,8 +326,8 @@ static void touch_memory(uint64_t group_bytes)
 {
 	struct sysinfo info;
 
-	if (geteuid() == 0 && group_bytes >= TOUCHED_LIMIT && !sysinfo(&info) &&
-	    group_bytes / info.mem_unit < info.totalram)
+	if (memory_is_locked && group_bytes >= TOUCHED_LIMIT &&
+	    !sysinfo(&info) && group_bytes / info.mem_unit < info.totalram)
 		mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
@@ -400,6 +403,7 @@ static void lock_memory(void)
 		return;
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
 		return;
+	memory_is_locked = true;
 	if (limit.rlim_cur == RLIM_INFINITY)
 		return;
 	bytes = (size_t)limit.rlim_cur + (1 << 20);
@@ -410,6 +414,7 @@ static void lock_memory(void)
 		return;
 	}
 	munlockall();
+	memory_is_locked = false;
 	msg_info("memory is not locked, as the limit is %llu KiB and "
 		 "CAP_IPC_LOCK is not there",
 		 (unsigned long long)limit.rlim_cur / 1024);
