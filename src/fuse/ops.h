@@ -3,7 +3,6 @@
  *
  * Private to src/fuse.  What is not in the table is answered ENOSYS, which the
  * kernel remembers and then does itself; that is meant for
- *   OPENDIR, RELEASEDIR    open directories have no state here
  *   FLUSH                  it writes the file's dirty pages at close anyway,
  *                          and the last close is told by RELEASE
  *   BMAP                   whoever knows sectors writes to them: swapon(8)
@@ -62,6 +61,8 @@ void ops_rmdir(struct request *req);
 void ops_rename(struct request *req);
 void ops_rename2(struct request *req);
 void ops_link(struct request *req);
+void ops_opendir(struct request *req);
+void ops_releasedir(struct request *req);
 void ops_readdir(struct request *req);
 void ops_readdirplus(struct request *req);
 

@@ -36,8 +36,8 @@
 		FUSE_ASYNC_DIO | FUSE_WRITEBACK_CACHE |                     \
 		FUSE_PARALLEL_DIROPS |                                      \
 		FUSE_POSIX_ACL | FUSE_ABORT_ERROR | FUSE_MAX_PAGES |        \
-		FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT |             \
-		FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT)
+		FUSE_CACHE_SYMLINKS | FUSE_HANDLE_KILLPRIV_V2 |             \
+		FUSE_SETXATTR_EXT)
 
 /* Without these the file system would be wrong, not slow. */
 #define NEEDED (FUSE_WRITEBACK_CACHE | FUSE_POSIX_ACL | FUSE_DONT_MASK |    \

@@ -239,6 +239,25 @@ void ops_readlink(struct request *req)
 
 /* ---- Directories ---- */
 
+/*
+ * An open directory has no state here.  But with OPENDIR declined the kernel
+ * would cache listings (FOPEN_CACHE_DIR), and that cache is wrong (Linux 6.18,
+ * fuse_readdir_cached): a listing that has begun before a name was removed
+ * fills the cache with it, and another one that begins behind the removal goes
+ * on from there.
+ */
+void ops_opendir(struct request *req)
+{
+	struct fuse_open_out out = { 0 };
+
+	request_reply(req, 0, &out, sizeof(out));
+}
+
+void ops_releasedir(struct request *req)
+{
+	request_reply(req, 0, NULL, 0);
+}
+
 /* Appends the entry itself at `to`, padded; returns what it takes. */
 static void put_dirent(uint8_t *to, const char *name, size_t bytes,
 		       uint64_t ino, unsigned type, uint64_t next)

@@ -6,10 +6,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -284,6 +286,52 @@ static void check_many_entries(void)
 	free(seen);
 }
 
+/* Reads one piece of a directory; returns its bytes, 0 at the end.  Says
+ * whether `name` was in it, and which name was the last one. */
+static long read_piece(int fd, const char *name, bool *found, char *last)
+{
+	char buffer[4096];
+	long bytes = syscall(SYS_getdents64, fd, buffer, sizeof(buffer));
+	const struct dirent64 *e;
+	long at;
+
+	CHECK(bytes >= 0);
+	for (at = 0; at < bytes; at += e->d_reclen) {
+		e = (const struct dirent64 *)(buffer + at);
+		*found |= name && strcmp(e->d_name, name) == 0;
+		strcpy(last, e->d_name);
+	}
+	return bytes;
+}
+
+/* A listing that was begun before a name was removed, and ends while another
+ * one is under way, does not give that name to the other one. */
+static void check_listings_beside_each_other(void)
+{
+	char name[32], gone[256], last[256];
+	bool found = false;
+	int before, after;
+	unsigned i;
+
+	for (i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "entry-%u", i);
+		CHECK(mknod(name, S_IFREG | 0644, 0) == 0);
+	}
+	before = open(".", O_RDONLY | O_DIRECTORY);
+	for (i = 0; i < 3; i++)
+		CHECK(read_piece(before, NULL, &found, gone) > 0);
+	CHECK(unlink(gone) == 0);
+	after = open(".", O_RDONLY | O_DIRECTORY);
+	CHECK(read_piece(after, gone, &found, last) > 0);
+	while (read_piece(before, NULL, &found, last) > 0)
+		continue;
+	while (read_piece(after, gone, &found, last) > 0)
+		continue;
+	CHECK(!found);
+	close(before);
+	close(after);
+}
+
 /* Removing what has been read loses and repeats nothing. */
 static void check_remove_while_reading(void)
 {
@@ -390,6 +438,7 @@ const struct posix_check posix_checks_names[] = {
 	{ "rename-flags", check_rename_flags },
 	{ "moved-parent", check_moved_parent },
 	{ "many-entries", check_many_entries },
+	{ "listings-beside-each-other", check_listings_beside_each_other },
 	{ "remove-while-reading", check_remove_while_reading },
 	{ "removed-directory", check_removed_directory },
 	{ "odd-names", check_odd_names },
