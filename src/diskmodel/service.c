@@ -270,3 +270,18 @@ uint32_t service_stream(const struct geom *geom,
 	}
 	return done;
 }
+
+uint64_t service_go_on(const struct geom *geom, const struct service_mech *mech,
+		       struct service_head *head, uint64_t lbn)
+{
+	struct geom_track track;
+	uint64_t ns;
+
+	geom_track_of(geom, lbn, &track);
+	if (track.first != lbn)
+		return 0;
+	ns = service_move_ns(mech, head, track.cylinder, track.surface, false);
+	*head = (struct service_head){ head->at_ns + ns, track.cylinder,
+				       track.surface };
+	return ns;
+}

@@ -100,4 +100,9 @@ uint32_t service_stream(const struct geom *geom,
 			struct service_head *head, uint64_t lbn, uint32_t max,
 			uint64_t until_ns, struct service *out);
 
+/* The head has read all up to `lbn` and goes on: if a track begins there, it
+ * moves to that. Returns the time of the move. */
+uint64_t service_go_on(const struct geom *geom, const struct service_mech *mech,
+		       struct service_head *head, uint64_t lbn);
+
 #endif

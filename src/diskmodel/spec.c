@@ -312,8 +312,8 @@ static void get_mechanics(struct take *f, const json_t *obj, bool partial,
 static void get_electronics(struct take *f, const json_t *obj, struct spec *s)
 {
 	static const char *const cache_keys[] = {
-		"segments", "segment_lbns", "read_ahead_lbns", "write_lbns",
-		NULL
+		"segments", "segment_lbns", "read_ahead_lbns",
+		"read_ahead_moves", "write_lbns", NULL
 	};
 	static const char *const queue_keys[] = { "policy", "depth", NULL };
 	static const char *const power_keys[] = { "idle_w", "active_w",
@@ -326,6 +326,7 @@ static void get_electronics(struct take *f, const json_t *obj, struct spec *s)
 	take_count(f, o, "segments", 0, 4096, &s->cache_segments);
 	take_count(f, o, "segment_lbns", 1, UINT32_MAX, &s->segment_lbns);
 	take_count(f, o, "read_ahead_lbns", 0, UINT32_MAX, &s->read_ahead_lbns);
+	take_bool(f, o, "read_ahead_moves", &s->read_ahead_moves);
 	take_count(f, o, "write_lbns", 0, UINT32_MAX, &s->write_cache_lbns);
 	if (s->cache_segments && !s->segment_lbns)
 		take_wrong(f, "cache", "segments without segment_lbns");

@@ -106,6 +106,9 @@ struct spec {
 	uint64_t read_overhead_ns, write_overhead_ns, hit_overhead_ns;
 	uint32_t cache_segments;	/* 0: no read cache */
 	uint32_t segment_lbns, read_ahead_lbns;
+	/* Behind a read up to a track's end it goes to the next track, to read
+	 * ahead there, before it serves another command. */
+	bool read_ahead_moves;
 	uint32_t write_cache_lbns;	/* LBNs of the write cache, which is
 					 * volatile; 0: none */
 	enum spec_policy policy;

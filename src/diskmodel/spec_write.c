@@ -145,8 +145,9 @@ static void write_electronics(FILE *f, const struct spec *s)
 	fprintf(f, "  \"cache\": { \"segments\": %u", s->cache_segments);
 	if (s->segment_lbns)
 		fprintf(f, ", \"segment_lbns\": %u", s->segment_lbns);
-	fprintf(f, ", \"read_ahead_lbns\": %u, \"write_lbns\": %u },\n",
-		s->read_ahead_lbns, s->write_cache_lbns);
+	fprintf(f, ", \"read_ahead_lbns\": %u, \"read_ahead_moves\": %s, "
+		"\"write_lbns\": %u },\n", s->read_ahead_lbns,
+		s->read_ahead_moves ? "true" : "false", s->write_cache_lbns);
 	fprintf(f, "  \"queue\": { \"policy\": \"%s\", \"depth\": %u },\n",
 		policies[s->policy], s->depth);
 	fprintf(f, "  \"power\": { \"idle_w\": %.3f, \"active_w\": %.3f, "

@@ -158,6 +158,15 @@ void drive_op_done(struct drive *d, struct drive_op *op, uint64_t at_ns)
 
 /* ---- reading ahead ---- */
 
+/* At the end of a track the head of some drives is not free before it has come
+ * to the next one. */
+static void read_ahead_move(struct drive *d)
+{
+	if (d->spec->read_ahead_moves && d->ahead_left)
+		d->times.prefetch_ns += service_go_on(d->geom, &d->mech,
+						      &d->head, d->ahead_lbn);
+}
+
 /* Lets the free head read ahead up to a moment. */
 static void drive_read_ahead_until(struct drive *d, uint64_t until_ns)
 {
@@ -177,6 +186,8 @@ static void drive_read_ahead_until(struct drive *d, uint64_t until_ns)
 	d->times.prefetch_ns += s.seek_ns + s.switch_ns + s.rotation_ns +
 				s.transfer_ns;
 	d->times.prefetched_sectors += n;
+	if (n)
+		read_ahead_move(d);
 }
 
 static void read_ahead_begin(struct drive *d, uint64_t lbn)
@@ -185,6 +196,7 @@ static void read_ahead_begin(struct drive *d, uint64_t lbn)
 	d->ahead_left = d->cache.count ? d->spec->read_ahead_lbns : 0;
 	if (lbn >= geom_sectors(d->geom))
 		d->ahead_left = 0;
+	read_ahead_move(d);
 }
 
 /* A cached part of what was read ahead is used: reading ahead goes on, from
@@ -254,6 +266,7 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 	bool streams;
 
 	drive_read_ahead_until(d, at_ns);
+	at_ns = drive_later(at_ns, d->head.at_ns);
 	streams = drive_streams_into(d, op);
 	*a = (struct drive_access){
 		.write = op->op == DISK_WRITE,
@@ -294,6 +307,7 @@ static void destage_begin(struct drive *d, uint64_t at_ns)
 	}
 	most = drive_access_most(d, r.first);
 	drive_read_ahead_until(d, at_ns);
+	at_ns = drive_later(at_ns, d->head.at_ns);
 	count_wait(d, at_ns, at_ns);
 	d->head.at_ns = at_ns;
 	*a = (struct drive_access){

@@ -81,6 +81,7 @@ static void plan_check_delay(struct freeblock *fb,
 	fb->delay_check[fb->delay_checks++ % GAP_FILL_DELAY_CHECKS] =
 		(struct delay_check){
 			.lbn = target->lbn,
+			.made_ns = head_state->now_ns,
 			.over_ns = fb->plan.over_ns,
 			.turn_ns = head_state->mech->period_ps / 1000,
 	};
@@ -638,6 +639,23 @@ void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk)
 		watch->first_late = true;
 }
 
+/* A request that was watched is over.  If one before it was late, on which the
+ * expectation of this one rested, this one's lateness is that one's. */
+static void delay_look(struct freeblock *fb, const struct delay_check *watch,
+		       uint64_t over_ns)
+{
+	bool late = over_ns > watch->over_ns + watch->turn_ns / 2;
+
+	if (watch->used && watch->made_ns >= fb->late_ns) {
+		fb->followed++;
+		extra_guards_follow(fb, watch, over_ns);
+		if (late)
+			delay_count(fb, watch->task, over_ns - watch->over_ns);
+	}
+	if (late)
+		fb->late_ns = over_ns;
+}
+
 /* Notes whether a request was made late by a read before it, or by a step in
  * idle time. */
 static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
@@ -653,15 +671,11 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 	for (i = 0; i < GAP_FILL_DELAY_CHECKS; i++) {
 		struct delay_check *watch = &fb->delay_check[i];
 
-		if (!watch->used || watch->lbn < disk->sector ||
-		    watch->lbn >= disk->sector + disk->sectors)
-			continue;
-		watch->used = false;
-		fb->followed++;
-		extra_guards_follow(fb, watch, disk->complete_ns);
-		if (disk->complete_ns > watch->over_ns + watch->turn_ns / 2)
-			delay_count(fb, watch->task,
-				    disk->complete_ns - watch->over_ns);
+		if (watch->turn_ns && watch->lbn >= disk->sector &&
+		    watch->lbn < disk->sector + disk->sectors) {
+			delay_look(fb, watch, disk->complete_ns);
+			*watch = (struct delay_check){ 0 };
+		}
 	}
 }
 

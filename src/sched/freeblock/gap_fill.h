@@ -50,7 +50,9 @@ struct delay_check {
 	const char *task;	/* name of the task that it is for */
 	bool first_late;	/* the first of its free reads came late */
 	uint64_t lbn;
-	uint64_t over_ns, turn_ns;
+	uint64_t made_ns, over_ns;	/* when it was expected to be over, and
+					 * when that was computed */
+	uint64_t turn_ns;		/* 0: nothing is watched */
 };
 
 struct freeblock {
@@ -88,6 +90,8 @@ struct freeblock {
 
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
 	unsigned delay_checks;
+	uint64_t late_ns;		/* when a request was over last that was
+					 * late */
 	struct freeblock_stats stats;
 	struct { const char *task; struct freeblock_delay is; }
 		delay[GAP_FILL_TASKS];	/* by names of tasks */

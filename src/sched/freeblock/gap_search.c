@@ -60,7 +60,34 @@ struct gap_follow {
 	struct service_head head;	/* the head, free for the next
 					 * command */
 	uint64_t decoded_ns, ahead_ns;
+	uint64_t end;			/* where the command before it ends */
 };
+
+/* A drive that reads ahead may go on to the next track behind a command, before
+ * it serves the next one.  Does it come to the track's end until then? */
+static bool follow_goes_on(const struct gap_search_state *s,
+			   struct gap_follow *f, uint64_t end_ns)
+{
+	const struct head_state *head_state = s->head_state;
+	struct service_head head = f->head;
+	struct geom_track track;
+	uint64_t end;
+
+	geom_track_of(head_state->geom, f->end - 1, &track);
+	end = track.first + track.sectors;
+	head.at_ns = end_ns + (end - f->end) *
+			      service_turn_ns(head_state->mech,
+					      track.per_sector);
+	if (end - f->end >= head_state->goes_on_sectors ||
+	    head.at_ns > f->head.at_ns || end >= geom_sectors(head_state->geom))
+		return false;
+	service_go_on(head_state->geom, head_state->mech, &head, end);
+	if (f->head.at_ns < head.at_ns)
+		f->head.at_ns = head.at_ns;
+	f->head.cylinder = head.cylinder;
+	f->head.surface = head.surface;
+	return true;
+}
 
 /* The command behind that on the medium until end_ns, of a sector, if the head
  * is there by in_ns; false: it cannot be. */
@@ -78,10 +105,11 @@ static bool follow_next(const struct gap_search_state *s, struct gap_follow *f,
 			       : head_state->read_overhead_ns);
 	f->head.at_ns = f->decoded_ns > end_ns ? f->decoded_ns : end_ns;
 	f->ahead_ns = f->head.at_ns - f->decoded_ns;
-	if (f->decoded_ns <= end_ns)
+	if ((lbn == f->end || !follow_goes_on(s, f, end_ns)) &&
+	    f->decoded_ns <= end_ns)
 		return true;
 	geom_place_of(head_state->geom, lbn, &place);
-	ns = f->decoded_ns + service_move_ns(head_state->mech, &f->head,
+	ns = f->head.at_ns + service_move_ns(head_state->mech, &f->head,
 					     place.cylinder, place.surface,
 					     write);
 	return ns + s->lead_ns <= in_ns + ROUND_IN_NS;
@@ -101,6 +129,7 @@ static void follow_at(const struct gap_search_state *s, struct gap_follow *f,
 		      &place);
 	f->head.cylinder = place.cylinder;
 	f->head.surface = place.surface;
+	f->end = piece->sector + piece->sectors;
 }
 
 /* The first of these pieces, or the target (`n`), whose command would come too

@@ -221,18 +221,47 @@ bool head_phase_is_known(const struct head *head, uint64_t at_ns)
 
 /* ---- prediction ---- */
 
-/* While the drive is idle its head follows the drive's own read-ahead. */
-static void head_follow(const struct head *head, struct head_state *head_state)
+/* Behind a read up to a track's end, before `next`, a drive that reads ahead
+ * may go to the next track before it serves another command.  Moves a head
+ * there; false: no track begins at `next`. */
+static bool head_goes_on(const struct head *head, struct service_head *at,
+			 uint64_t next)
 {
-	struct service_head *at = &head_state->head;
-	uint64_t until_ns = head_state->now_ns;
-	struct service unused = { 0 };
+	return next < geom_sectors(head->geom) &&
+	       service_go_on(head->geom, &head->mech, at, next);
+}
 
-	if (!head->outstanding && head->last_read && head->read_ahead_sectors &&
-	    at->at_ns < until_ns && head->last_end < geom_sectors(head->geom))
-		head_state->head_lbn += service_stream(
-			head->geom, &head->mech, at, head->last_end,
-			head->read_ahead_sectors, until_ns, &unused);
+/* Where the head stops behind the last access. */
+struct head_rest {
+	struct service_head head;
+	/* The track that it may go on to, as head_goes_on has it. */
+	uint64_t next;
+};
+
+/* Follows the drive's own read-ahead behind the last access. */
+static void head_follow(const struct head *head, struct head_state *head_state,
+			struct head_rest *rest)
+{
+	uint64_t until_ns = head_state->now_ns, lbn = head->last_end;
+	struct service_head *at = &head_state->head;
+	struct service unused = { 0 };
+	uint32_t n = 0;
+
+	*rest = (struct head_rest){ *at, UINT64_MAX };
+	if (!head->last_read || !head->read_ahead_sectors ||
+	    lbn >= geom_sectors(head->geom))
+		return;
+	if (!head->outstanding && at->at_ns < until_ns)
+		n = service_stream(head->geom, &head->mech, at, lbn,
+				   head->read_ahead_sectors, until_ns,
+				   &unused);
+	lbn += n;
+	head_state->head_lbn += n;
+	rest->head = *at;
+	if (n < head->read_ahead_sectors)
+		rest->next = lbn;
+	if (head->goes_on && head_goes_on(head, at, rest->next))
+		head_state->head_lbn = lbn;
 }
 
 static void head_state_guards(const struct head *head,
@@ -277,14 +306,16 @@ static void head_state_guards(const struct head *head,
 }
 
 static void head_state_at(const struct head *head, uint64_t now_ns,
-		      struct head_state *head_state)
+			  struct head_state *head_state, struct head_rest *rest)
 {
 	*head_state = (struct head_state){
 		.now_ns = now_ns,
 		.stream_lbn = UINT64_MAX,
 		.geom = head->geom,
 		.mech = &head->mech,
+		.goes_on_sectors = head->goes_on ? head->read_ahead_sectors : 0,
 	};
+	*rest = (struct head_rest){ .next = UINT64_MAX };
 	if (!head->known)
 		return;
 	/* After a rest the first read shows the phase again. */
@@ -297,7 +328,7 @@ static void head_state_at(const struct head *head, uint64_t now_ns,
 			     head_chain_known(head);
 	head_state->head = *head_behind(head);
 	head_state->head_lbn = head->last_end - 1;
-	head_follow(head, head_state);
+	head_follow(head, head_state, rest);
 	head_state->read_overhead_ns =
 		seek_learn_overhead_ns(&head->learn, SEEK_LEARN_READ);
 	head_state->write_overhead_ns =
@@ -317,7 +348,9 @@ uint32_t head_read_ahead(const struct head *head)
 
 void head_get_state(const struct head *head, struct head_state *head_state)
 {
-	head_state_at(head, env_now_ns(head->env), head_state);
+	struct head_rest rest;
+
+	head_state_at(head, env_now_ns(head->env), head_state, &rest);
 }
 
 static bool head_knows(const struct head *head,
@@ -377,13 +410,33 @@ bool head_may_have(const struct head *head, uint64_t lbn)
 	return false;
 }
 
+void head_expect_behind(const struct head *head, struct head_access *access,
+			const struct service_head *from, uint64_t next)
+{
+	struct service_head there = *from;
+	uint64_t media_ns;
+
+	access->went_on = !access->streams && head_goes_on(head, &there, next);
+	access->doubtful = false;
+	head_expect(head, access, from);
+	if (!access->went_on)
+		return;
+	media_ns = access->expected.media_ns;
+	head_expect(head, access, &there);
+	access->doubtful = access->expected.media_ns >
+			   media_ns + head_period_ns(head) / 2;
+	if (!head->goes_on)
+		head_expect(head, access, from);
+}
+
 void head_begin_at(struct head *head, struct head_access *access,
 		   uint64_t now_ns)
 {
 	struct head_state head_state;
+	struct head_rest rest;
 
 	access->handed_ns = head->last_ns = now_ns;
-	access->predicted = false;
+	access->predicted = access->went_on = access->doubtful = false;
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
 		access->lbn - head->last_end <= head->read_ahead_sectors;
@@ -399,8 +452,8 @@ void head_begin_at(struct head *head, struct head_access *access,
 		head_phase_is_known(head, now_ns) ? 0 : head->lost_run + 1;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    head_chain_known(head)) {
-		head_state_at(head, now_ns, &head_state);
-		head_expect(head, access, &head_state.head);
+		head_state_at(head, now_ns, &head_state, &rest);
+		head_expect_behind(head, access, &rest.head, rest.next);
 		access->predicted = true;
 	}
 	if (head->outstanding < CHAIN_MAX)

@@ -62,6 +62,10 @@ struct head_access {
 	bool unsure;		/* the head began wherever read-ahead or the
 				 * write cache had left it: the prediction is
 				 * not judged */
+	bool went_on;		/* the read before it ended at a track's end:
+				 * the drive may have gone to the next track
+				 * first, so nothing is learned of its move */
+	bool doubtful;		/* whether its target is met depends on that */
 	bool unknown;		/* its tracks are not measured, so it says
 				 * nothing of the phase */
 	uint64_t handed_ns;

@@ -43,6 +43,10 @@ struct head {
 	unsigned excused;
 	uint64_t hit_overhead_ns;
 	uint32_t read_ahead_sectors;
+	bool goes_on;			/* the drive goes to the next track
+					 * behind a read up to a track's end */
+	unsigned gone_on;		/* how much speaks for that, up to
+					 * GONE_ON */
 	bool known;			/* geometry, seeks and period are
 					 * given */
 	enum head_mode mode;
@@ -110,6 +114,11 @@ bool head_phase_is_known(const struct head *head, uint64_t at_ns);
 /* Predicts an access that begins where `from` says, when it was handed over. */
 void head_expect(const struct head *head, struct head_access *access,
 		 const struct service_head *from);
+
+/* The same behind an access that left the head there, perhaps on the way to the
+ * track that begins at `next`; UINT64_MAX: to none. */
+void head_expect_behind(const struct head *head, struct head_access *access,
+			const struct service_head *from, uint64_t next);
 
 void head_begin_at(struct head *head, struct head_access *access,
 		   uint64_t now_ns);

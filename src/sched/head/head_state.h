@@ -40,6 +40,10 @@ struct head_state {
 	/* A read from here on goes on where the last one ends and needs no
 	 * positioning; UINT64_MAX: none would. */
 	uint64_t stream_lbn;
+	/* Behind a read that ends at most so many sectors before a track's end
+	 * the drive goes to the next track before it serves another command; 0:
+	 * it does not. */
+	uint32_t goes_on_sectors;
 	/* May rotation be predicted for reads, for writes? */
 	bool reads, writes;
 	/* May range writes be placed by the head?  Being right half of the time

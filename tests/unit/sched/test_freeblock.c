@@ -78,7 +78,10 @@ static const char *const seeds[] = {
 };
 
 #define CACHED (-2)
+#define GOES_ON (-3)
 #define STREAM_READS 500u
+#define GOES_ON_ROUNDS 20u
+#define GOES_ON_READS 200u
 
 static const char cache_text[] =
 	"{ \"cache\": { \"segments\": 8, \"segment_lbns\": 400, "
@@ -92,15 +95,17 @@ static void cached_spec(struct spec **spec)
 	ck_assert_int_eq(spec_parse(text, "test", spec), 0);
 }
 
-/* Drive: -1 the one above, CACHED the same with a cache, or one that nobody has
- * seen. */
+/* Drive: -1 the one above, CACHED the same with a cache, GOES_ON one that goes
+ * to the next track behind a read up to a track's end as well, or one that
+ * nobody has seen. */
 static void bench_specs(struct bench *b, int drive)
 {
 	struct specgen options;
 
-	if (drive == CACHED) {
+	if (drive == CACHED || drive == GOES_ON) {
 		cached_spec(&b->spec);
 		cached_spec(&b->model);
+		b->spec->read_ahead_moves = drive == GOES_ON;
 		return;
 	}
 	if (drive < 0) {
@@ -335,6 +340,39 @@ END_TEST
 /* What follows a stream comes from the drive's cache, even if the stream's
  * requests are a little out of order: a gap before one of them would cost the
  * next ones a turn. */
+/* Behind a read up to a track's end the head is on the next track before it can
+ * go to the request: a gap must have time for that. */
+START_TEST(gaps_are_free_where_the_drive_goes_on)
+{
+	double without = 0, with = 0;
+	struct freeblock_stats stats;
+	struct bench b;
+	unsigned i;
+
+	bench_open_drive(&b, false, GOES_ON);
+	b.reads = true;
+	run_load(&b, 400);
+	b.seed = 77;
+	without = run_load(&b, GOES_ON_ROUNDS * GOES_ON_READS);
+	bench_task(&b, true);
+	b.seed = 77;
+	for (i = 0; i < GOES_ON_ROUNDS; i++) {
+		ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
+		with += run_load(&b, GOES_ON_READS) / GOES_ON_ROUNDS;
+		freeblock_unwant(b.task, 0, all_of(&b));
+		memset(b.had, 0, b.sectors);
+	}
+	freeblock_get_stats(b.queue, NULL, &stats);
+	printf("foreground %.3f ms alone, %.3f with a task that got %.0f %%; "
+	       "%u delays\n", without / 1e6, with / 1e6,
+	       100.0 * (double)b.got / all_of(&b), (unsigned)stats.delays);
+	ck_assert(!b.wrong);
+	ck_assert_double_lt(with, without * 1.005);
+	ck_assert_uint_gt(b.got, all_of(&b) * GOES_ON_ROUNDS / 6);
+	bench_close(&b);
+}
+END_TEST
+
 START_TEST(a_stream_that_the_drive_reads_ahead_has_no_gaps)
 {
 	double without, with;
@@ -909,6 +947,7 @@ int main(void)
 	TCase *tcase = tcase_create("freeblock");
 
 	tcase_add_test(tcase, gaps_are_free);
+	tcase_add_test(tcase, gaps_are_free_where_the_drive_goes_on);
 	tcase_add_test(tcase,
 		       a_stream_that_the_drive_reads_ahead_has_no_gaps);
 	tcase_add_loop_test(tcase, times_agree, 0, 4);
