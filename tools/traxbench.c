@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "bench/papers.h"
 #include "bench/peers.h"
 #include "bench/ram.h"
 #include "bench/replicas.h"
@@ -392,11 +393,57 @@ static int command_replicas(int argc, char **argv)
 	return replicas_run(&options) ? 1 : 0;
 }
 
+static const struct argp_option papers_argp_options[] = {
+	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
+	{ "quick", 'q', NULL, 0, "A tenth of the measurements", 0 },
+	{ "json", 'j', "FILE", 0, "Write all figures to FILE", 0 },
+	{ 0 },
+};
+
+static error_t papers_parse(int key, char *arg, struct argp_state *state)
+{
+	struct papers_options *options = state->input;
+
+	switch (key) {
+	case 's':
+		options->seed = strtoull(arg, NULL, 10);
+		return 0;
+	case 'q':
+		options->quick = true;
+		return 0;
+	case 'j':
+		options->json = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		options->only = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp papers_argp = {
+	papers_argp_options, papers_parse, "[PAPER]",
+	"The figures of the papers, beside the same here, in virtual time.",
+	NULL, NULL, NULL
+};
+
+static int command_papers(int argc, char **argv)
+{
+	struct papers_options options = { .seed = 1 };
+
+	argp_parse(&papers_argp, argc, argv, 0, NULL, &options);
+	msg_set_level(MSG_WARN);
+	return papers_run(&options) ? 1 : 0;
+}
+
 static const struct {
 	const char *name, *about;
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "peers", "compare with other file systems", command_peers },
+	{ "papers", "compare with the papers, in virtual time",
+	  command_papers },
 	{ "ram", "compare with ext4 without a disk in the way", command_ram },
 	{ "sched", "the disk queue in virtual time", command_sched },
 	{ "layout", "how files lie, in virtual time", command_layout },

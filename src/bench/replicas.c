@@ -41,7 +41,6 @@
  * without power. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
-#define MAX_RUNS 20u	/* Most runs. */
 /* How long the file system is idle after each run: 60 s of virtual time, or 3 s
  * of real time, in which it makes replicas. */
 #define IDLE_NS (60 * NS_PER_SECOND)
@@ -49,12 +48,6 @@
 /* Memory of the file system, and with a load that never pauses. */
 #define MEMORY_BYTES (512u << 20)
 #define BUSY_MEMORY_BYTES (48u << 20)
-
-struct figures {
-	double time_s, seek_ms, rotation_ms, transfer_ms, ahead_ms, energy_mj;
-	double limit_ms;
-	uint64_t accesses;
-};
 
 /* ---- The file system ---- */
 
@@ -336,7 +329,8 @@ static double watts(double known, double usual)
 
 /* The runs of a load that is never idle are done within one mount. */
 static int run_once(struct bench *bench, const struct workload *workload,
-		    unsigned replicas, unsigned run, struct figures *figures)
+		    unsigned replicas, unsigned run,
+		    struct replicas_figures *figures)
 {
 	struct drive_times times;
 	uint64_t start;
@@ -377,7 +371,7 @@ static int run_once(struct bench *bench, const struct workload *workload,
 	return bench_unmount(bench);
 }
 
-static double head_ms(const struct figures *f)
+static double head_ms(const struct replicas_figures *f)
 {
 	return f->seek_ms + f->rotation_ms + f->transfer_ms;
 }
@@ -387,8 +381,8 @@ static double replicas_percent(double with, double without)
 	return without > 0 ? 100 * (with - without) / without : 0;
 }
 
-static void print_run(unsigned run, const struct figures *with,
-		      const struct figures *without)
+static void print_run(unsigned run, const struct replicas_figures *with,
+		      const struct replicas_figures *without)
 {
 	printf("%3u  %7.3f %+6.1f%%  %7.3f %+6.1f%%  %6.3f %+6.1f%%  "
 	       "%6.3f %+6.1f%%  %6.3f  %6.3f  %6.3f  %7.2f %+6.1f%%  %6lu\n",
@@ -407,7 +401,7 @@ static void print_run(unsigned run, const struct figures *with,
 /* Does all runs of one side, with or without replicas, on this content. */
 static int run_side(struct bench *bench, const struct workload *workload,
 		    const struct media *content, unsigned replicas,
-		    struct figures *figures)
+		    struct replicas_figures *figures)
 {
 	struct read *read = malloc(bench->reads * sizeof(*read));
 	unsigned run;
@@ -458,23 +452,21 @@ static void print_head(const struct bench *bench,
 	       bench->options->drive, workload->paper);
 }
 
-static void print_side(char side, unsigned runs, const struct figures *figures,
-		       const struct figures *without)
+static void print_side(char side, unsigned run,
+		       const struct replicas_figures *figures,
+		       const struct replicas_figures *without)
 {
-	unsigned run;
-
-	for (run = 0; run < runs; run++) {
-		printf("  %c", side);
-		print_run(run + 1, &figures[run], &without[run]);
-	}
+	printf("  %c", side);
+	print_run(run + 1, figures, without);
 }
 
 /* In real time: both sides of traxfs on one file system, then ext4. */
 static int run_workload_real(struct bench *bench,
 			     const struct workload *workload)
 {
-	struct figures with[MAX_RUNS], without[MAX_RUNS], other[MAX_RUNS];
-	unsigned runs = bench->options->runs;
+	struct replicas_figures with[REPLICAS_RUNS], without[REPLICAS_RUNS];
+	struct replicas_figures other[REPLICAS_RUNS];
+	unsigned runs = bench->options->runs, run;
 	int rc = real_mkfs(bench->real, "traxfs");
 
 	if (!rc)
@@ -492,22 +484,22 @@ static int run_workload_real(struct bench *bench,
 	if (rc)
 		return rc;
 	print_head(bench, workload);
-	print_side('e', runs, other, without);
-	print_side('0', runs, without, without);
-	print_side('1', runs, with, without);
+	for (run = 0; run < runs; run++)
+		print_side('e', run, &other[run], &without[run]);
+	for (run = 0; run < runs; run++)
+		print_side('0', run, &without[run], &without[run]);
+	for (run = 0; run < runs; run++)
+		print_side('1', run, &with[run], &without[run]);
 	return 0;
 }
 
-static int run_workload(struct bench *bench, const struct workload *workload)
+static int run_both_sides(struct bench *bench, const struct workload *workload,
+			  struct replicas_figures *with,
+			  struct replicas_figures *without)
 {
-	struct figures with[MAX_RUNS], without[MAX_RUNS];
 	struct media *content;
-	unsigned run;
-	int rc;
+	int rc = bench_sim(bench, NULL);
 
-	if (bench->real)
-		return run_workload_real(bench, workload);
-	rc = bench_sim(bench, NULL);
 	if (!rc)
 		rc = bench_mkfs(bench);
 	if (!rc)
@@ -518,52 +510,93 @@ static int run_workload(struct bench *bench, const struct workload *workload)
 	sim_free(bench->sim);
 	if (!content)
 		return -ENOMEM;
-	print_head(bench, workload);
 	rc = run_side(bench, workload, content, 0, without);
 	if (!rc)
 		rc = run_side(bench, workload, content, 1, with);
 	media_free(content);
-	for (run = 0; !rc && run < bench->options->runs; run++) {
-		printf("  0");
-		print_run(run + 1, &without[run], &without[run]);
-		printf("  1");
-		print_run(run + 1, &with[run], &without[run]);
-	}
 	return rc;
+}
+
+static int run_workload(struct bench *bench, const struct workload *workload)
+{
+	struct replicas_figures with[REPLICAS_RUNS], without[REPLICAS_RUNS];
+	unsigned run;
+	int rc;
+
+	if (bench->real)
+		return run_workload_real(bench, workload);
+	rc = run_both_sides(bench, workload, with, without);
+	if (rc)
+		return rc;
+	print_head(bench, workload);
+	for (run = 0; run < bench->options->runs; run++) {
+		print_side('0', run, &without[run], &without[run]);
+		print_side('1', run, &with[run], &without[run]);
+	}
+	return 0;
+}
+
+static int bench_open(struct bench *bench, struct replicas_options *options,
+		      const struct replicas_options *given)
+{
+	int rc;
+
+	*options = *given;
+	*bench = (struct bench){ .options = options };
+	options->slow = options->real && options->slow ? options->slow : 1;
+	options->runs = options->runs ? options->runs : 7;
+	if (options->runs > REPLICAS_RUNS)
+		options->runs = REPLICAS_RUNS;
+	options->percent = options->percent ? options->percent : 100;
+	rc = named_spec(options->drive, &bench->spec);
+	if (!rc)
+		rc = named_spec(options->drive, &bench->model);
+	if (!rc)
+		rc = spec_geom(bench->model, &bench->geom);
+	return rc;
+}
+
+static int bench_close(struct bench *bench, int rc)
+{
+	if (rc)
+		msg_error("replicas: %s", strerror(-rc));
+	real_close(bench->real);
+	geom_free(bench->geom);
+	spec_free(bench->spec);
+	spec_free(bench->model);
+	free(bench->file);
+	free(bench->read);
+	return rc;
+}
+
+int replicas_measure(const struct replicas_options *given,
+		     struct replicas_figures with[REPLICAS_RUNS],
+		     struct replicas_figures without[REPLICAS_RUNS])
+{
+	struct replicas_options options;
+	struct bench bench;
+	int rc = bench_open(&bench, &options, given);
+
+	for (unsigned i = 0; !rc && i < WORKLOADS; i++)
+		if (!strcmp(options.workload, workloads[i].name))
+			rc = run_both_sides(&bench, &workloads[i], with,
+					    without);
+	return bench_close(&bench, rc);
 }
 
 int replicas_run(const struct replicas_options *given)
 {
-	struct replicas_options options = *given;
-	struct bench bench = { .options = &options };
-	unsigned i;
-	int rc;
+	struct replicas_options options;
+	struct bench bench;
+	int rc = bench_open(&bench, &options, given);
 
-	options.slow = options.real && options.slow ? options.slow : 1;
-	options.runs = options.runs ? options.runs : 7;
-	if (options.runs > MAX_RUNS)
-		options.runs = MAX_RUNS;
-	options.percent = options.percent ? options.percent : 100;
-	rc = named_spec(options.drive, &bench.spec);
-	if (!rc)
-		rc = named_spec(options.drive, &bench.model);
-	if (!rc)
-		rc = spec_geom(bench.model, &bench.geom);
 	if (!rc)
 		rig_slow(bench.spec, options.slow);
 	if (!rc && options.real)
 		rc = real_open(bench.spec, options.image_dir, &bench.real);
-	for (i = 0; !rc && i < WORKLOADS; i++)
+	for (unsigned i = 0; !rc && i < WORKLOADS; i++)
 		if (!options.workload ||
 		    !strcmp(options.workload, workloads[i].name))
 			rc = run_workload(&bench, &workloads[i]);
-	if (rc)
-		msg_error("replicas: %s", strerror(-rc));
-	real_close(bench.real);
-	geom_free(bench.geom);
-	spec_free(bench.spec);
-	spec_free(bench.model);
-	free(bench.file);
-	free(bench.read);
-	return rc;
+	return bench_close(&bench, rc);
 }

@@ -24,7 +24,23 @@ struct replicas_options {
 				 * which the figures leave out; 0: once */
 };
 
-/* 0 or a negative errno, reported through msg. */
+/* What one run did, for each read of the client but for the first. */
+struct replicas_figures {
+	double time_s, seek_ms, rotation_ms, transfer_ms, ahead_ms, energy_mj;
+	double limit_ms;
+	uint64_t accesses;
+};
+
+/* Most runs. */
+#define REPLICAS_RUNS 20u
+
+/* Both: 0 or a negative errno, reported through msg. */
+
+/* One named workload in virtual time: a row for each run, with copies and
+ * without. */
+int replicas_measure(const struct replicas_options *options,
+		     struct replicas_figures with[REPLICAS_RUNS],
+		     struct replicas_figures without[REPLICAS_RUNS]);
 int replicas_run(const struct replicas_options *options);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "base/list.h"
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 #include "sched/queue/range_write.h"
 
 #define DRIVE "hp-c2247a"	/* The drive of the paper. */
@@ -156,8 +156,8 @@ static void creation_prepare(void *arg, unsigned client,
 	}
 }
 
-static int create(const struct sched_options *options, unsigned writers,
-		  unsigned percent, bool ranges, double *ms)
+int sched_create_time(const struct sched_options *options, unsigned writers,
+		      unsigned percent, bool ranges, double *ms)
 {
 	const struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : DRIVE,
@@ -195,10 +195,10 @@ static int create_row(const struct sched_options *options, unsigned writers,
 		      unsigned percent)
 {
 	double without = 0, with = 0;
-	int err = create(options, writers, percent, false, &without);
+	int err = sched_create_time(options, writers, percent, false, &without);
 
 	if (!err)
-		err = create(options, writers, percent, true, &with);
+		err = sched_create_time(options, writers, percent, true, &with);
 	if (!err)
 		printf("%7u %5u%% %11.2f %8.2f %7.1f%%\n", writers, percent,
 		       without, with, 100 * (with / without - 1));

@@ -14,7 +14,7 @@
 #include "base/sort.h"
 #include "base/units.h"
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 #include "format/format.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/freeblock/gap_search.h"
@@ -119,26 +119,15 @@ static void oltp_next(void *arg, uint64_t *sector, uint32_t *sectors)
 			     (double)(oltp->sectors - 128)) / 8 * 8;
 }
 
-struct setup {
-	const char *label;
-	const char *policy;
-	unsigned clients;
-	uint64_t think_ns;
-	bool random;		/* 4-KiB requests at random, not OLTP */
-	double part, promote_at;
-	uint64_t requests;
-	bool progress;		/* print the progress of the scan */
-};
-
 struct outcome {
 	struct rig_result result;
 	struct freeblock_stats stats;
 	struct bench_scan scan;
 };
 
-static int run_setup(const struct sched_options *options,
-		     const struct setup *setup, bool scan,
-		     struct outcome *out)
+static int run_load(const struct sched_options *options,
+		    const struct sched_free_load *setup, bool scan,
+		    struct outcome *out)
 {
 	struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : "atlas-10k",
@@ -201,37 +190,65 @@ static void heading(const char *what)
 	       "scans", "a day", "p99 +%", "said %");
 }
 
-static void print_row(const char *label, const struct outcome *without,
-		      const struct outcome *with)
+/* Share of a scan's time that its last twentieth took. */
+static double last_part(const struct bench_scan *scan)
 {
-	double alone = without->result.mean_ns, all = with->result.mean_ns;
-	double rotation = (double)without->result.times.rotation_ns /
-			  (double)without->result.ns;
-	double used = (double)with->stats.used_ns / (double)with->result.ns;
+	double all = scan->scans ? (double)scan->used_ns /
+				   (double)scan->scans : 0;
 
-	printf("%-14s %8.3f %8.3f %8.2f %7.1f %7.1f %7.1f %7.2f %8.1f %8.2f "
-	       "%7.2f\n",
-	       label, alone / 1e6, all / 1e6, 100 * (all / alone - 1),
-	       100 * rotation, 100 * used, 100 * used / rotation,
-	       (double)with->scan.scans +
-		       (double)with->scan.got / (double)with->scan.all,
-	       scans_a_day(with),
-	       100 * (with->result.p99_ns / without->result.p99_ns - 1),
-	       100 * (double)with->stats.delay_ns / (double)with->result.ns);
-	fflush(stdout);
+	return all > 0 ? 1 - (double)scan->mark[PROGRESS - 1] / all : 0;
+}
+
+static int run_both(const struct sched_options *options,
+		    const struct sched_free_load *load, struct outcome *with,
+		    struct sched_free_result *r)
+{
+	struct outcome without;
+	int err = run_load(options, load, false, &without);
+
+	if (!err)
+		err = run_load(options, load, true, with);
+	if (err)
+		return err;
+	*r = (struct sched_free_result){
+		.alone = without.result, .with = with->result,
+		.rotation = (double)without.result.times.rotation_ns /
+			    (double)without.result.ns,
+		.used = (double)with->stats.used_ns / (double)with->result.ns,
+		.said = (double)with->stats.delay_ns / (double)with->result.ns,
+		.scans = (double)with->scan.scans +
+			 (double)with->scan.got / (double)with->scan.all,
+		.scans_a_day = scans_a_day(with),
+		.last_part = last_part(&with->scan),
+	};
+	return 0;
+}
+
+int sched_free_scans(const struct sched_options *options,
+		     const struct sched_free_load *load,
+		     struct sched_free_result *result)
+{
+	struct outcome with;
+
+	return run_both(options, load, &with, result);
 }
 
 static int measure(const struct sched_options *options,
-		   const struct setup *setup, struct outcome *with)
+		   const struct sched_free_load *load, struct outcome *with)
 {
-	struct outcome without;
-	int err = run_setup(options, setup, false, &without);
+	struct sched_free_result r;
+	int err = run_both(options, load, with, &r);
 
-	if (!err)
-		err = run_setup(options, setup, true, with);
-	if (!err)
-		print_row(setup->label, &without, with);
-	return err;
+	if (err)
+		return err;
+	printf("%-14s %8.3f %8.3f %8.2f %7.1f %7.1f %7.1f %7.2f %8.1f %8.2f "
+	       "%7.2f\n", load->label, r.alone.mean_ns / 1e6,
+	       r.with.mean_ns / 1e6,
+	       100 * (r.with.mean_ns / r.alone.mean_ns - 1), 100 * r.rotation,
+	       100 * r.used, 100 * r.used / r.rotation, r.scans, r.scans_a_day,
+	       100 * (r.with.p99_ns / r.alone.p99_ns - 1), 100 * r.said);
+	fflush(stdout);
+	return 0;
 }
 
 static void print_progress(const struct bench_scan *scan)
@@ -251,8 +268,9 @@ static void print_progress(const struct bench_scan *scan)
 static int by_level(const struct sched_options *options)
 {
 	static const unsigned levels[] = { 1, 2, 5, 10, 20 };
-	struct setup setup = { .policy = "sstf", .think_ns = 30000000,
-			       .part = 1, .requests = 60000 };
+	struct sched_free_load setup = { .policy = "sstf",
+					 .think_ns = 30000000, .part = 1,
+					 .requests = 60000 };
 	struct outcome with;
 	char label[16];
 	int err = 0;
@@ -349,7 +367,7 @@ static int by_part(const struct sched_options *options)
 
 int sched_free(const struct sched_options *options)
 {
-	static const struct setup setups[] = {
+	static const struct sched_free_load setups[] = {
 		{ "OLTP, SSTF", "sstf", 10, 30000000, false, 1, 0, 440000,
 		  true },
 		{ "random, one", "fcfs", 1, 0, true, 1, 0, 440000, false },

@@ -7,21 +7,11 @@
 #include <string.h>
 
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 
 static const char *const drives[] = {
 	"atlas-10k", "cheetah-9lp", "ultrastar-18es", "hp-c2247a", "modern",
 	NULL
-};
-
-struct measure {
-	const char *label;
-	const char *drive, *policy;
-	unsigned clients;
-	uint32_t sectors;
-	uint64_t near;
-	unsigned budget_ppm;	/* delays that a window which adapts may cause,
-				 * in millionths; 0: none */
 };
 
 /* A policy that wants gaps and uses none, to measure what choosing with gaps in
@@ -65,23 +55,22 @@ static double percent_of(uint64_t part_ns, uint64_t all_ns)
 }
 
 /* A real head reports no times; prints how well it was predicted. */
-static void print_real(const struct measure *m, const struct rig *rig,
-		       const struct rig_result *r)
+static void print_real(const struct sched_head_load *m,
+		       const struct sched_head_use *use)
 {
-	struct head_stats s;
-	uint64_t n;
+	const struct head_stats *s = &use->stats;
+	uint64_t n = s->read.predictions + s->write.predictions;
 
-	head_get_stats(rig->head, &s);
-	n = s.read.predictions + s.write.predictions;
 	printf("%-16s %s, wrong %5.2f %%, guard %.2f ms %9.2f %9.2f\n",
-	       m->label, s.mode == HEAD_ON ? "on " : "off",
-	       n ? percent_of(s.read.wrong + s.write.wrong, n) : 0.0,
-	       (double)s.read.guard_ns / 1e6, r->head_mean_ns / 1e6,
-	       r->mean_ns / 1e6);
+	       m->label, s->mode == HEAD_ON ? "on " : "off",
+	       n ? percent_of(s->read.wrong + s->write.wrong, n) : 0.0,
+	       (double)s->read.guard_ns / 1e6, use->result.head_mean_ns / 1e6,
+	       use->result.mean_ns / 1e6);
 }
 
-static int measure_one(const struct sched_options *options,
-		       const struct measure *m)
+int sched_head_uses(const struct sched_options *options,
+		    const struct sched_head_load *m,
+		    struct sched_head_use *use)
 {
 	struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : m->drive,
@@ -100,7 +89,6 @@ static int measure_one(const struct sched_options *options,
 		.requests = options->requests ? options->requests : 10000,
 		.seed = options->seed,
 	};
-	struct rig_result r;
 	struct rig rig;
 	int err = rig_open(&rig_options, &rig);
 
@@ -112,18 +100,31 @@ static int measure_one(const struct sched_options *options,
 		queue_set_filler(rig.queue, &idle_filler, NULL);
 		queue_set_budget(rig.queue, m->budget_ppm);
 	}
-	err = rig_run(&rig, &load, &r);
+	err = rig_run(&rig, &load, &use->result);
+	head_get_stats(rig.head, &use->stats);
+	rig_close(&rig);
+	return err;
+}
+
+static int measure_one(const struct sched_options *options,
+		       const struct sched_head_load *m)
+{
+	struct sched_head_use use;
+	const struct rig_result *r = &use.result;
+	int err = sched_head_uses(options, m, &use);
+
 	if (!err && options->device)
-		print_real(m, &rig, &r);
+		print_real(m, &use);
 	else if (!err)
 		printf("%-16s %8.1f %8.1f %8.1f %8.1f %9.2f %9.2f\n", m->label,
-		       percent_of(r.times.seek_ns + r.times.switch_ns, r.ns),
-		       percent_of(r.times.rotation_ns, r.ns),
-		       percent_of(r.times.transfer_ns, r.ns),
-		       percent_of(r.times.overhead_ns + r.times.idle_ns, r.ns),
-		       r.head_mean_ns / 1e6, r.mean_ns / 1e6);
+		       percent_of(r->times.seek_ns + r->times.switch_ns,
+				  r->ns),
+		       percent_of(r->times.rotation_ns, r->ns),
+		       percent_of(r->times.transfer_ns, r->ns),
+		       percent_of(r->times.overhead_ns + r->times.idle_ns,
+				  r->ns),
+		       r->head_mean_ns / 1e6, r->mean_ns / 1e6);
 	fflush(stdout);
-	rig_close(&rig);
 	return err;
 }
 
@@ -135,7 +136,8 @@ static void heading(const char *what)
 
 static int by_drive(const struct sched_options *options)
 {
-	struct measure m = { .policy = "fcfs", .clients = 1, .sectors = 8 };
+	struct sched_head_load m = { .policy = "fcfs", .clients = 1,
+				     .sectors = 8 };
 	int err = 0, i;
 
 	heading("drive");
@@ -156,8 +158,8 @@ static int by_size(const struct sched_options *options)
 		{ "4 KiB", 8 }, { "8 KiB", 16 }, { "32 KiB", 64 },
 		{ "64 KiB", 128 }, { "128 KiB", 256 }, { "256 KiB", 512 },
 	};
-	struct measure m = { .drive = "atlas-10k", .policy = "fcfs",
-			     .clients = 1 };
+	struct sched_head_load m = { .drive = "atlas-10k", .policy = "fcfs",
+				     .clients = 1 };
 	int err = 0;
 	size_t i;
 
@@ -179,8 +181,8 @@ static int by_locality(const struct sched_options *options)
 		{ "whole disk", 0 }, { "within 1 GB", 1000000 },
 		{ "within 100 MB", 100000 }, { "within 10 MB", 10000 },
 	};
-	struct measure m = { .drive = "atlas-10k", .policy = "fcfs",
-			     .clients = 1, .sectors = 8 };
+	struct sched_head_load m = { .drive = "atlas-10k", .policy = "fcfs",
+				     .clients = 1, .sectors = 8 };
 	int err = 0;
 	size_t i;
 
@@ -196,8 +198,8 @@ static int by_locality(const struct sched_options *options)
 static int by_scheduler(const struct sched_options *options)
 {
 	static const char *const names[] = { "fcfs", "c-look", "sstf", "sptf" };
-	struct measure m = { .drive = "atlas-10k", .clients = 20,
-			     .sectors = 8 };
+	struct sched_head_load m = { .drive = "atlas-10k", .clients = 20,
+				     .sectors = 8 };
 	int err = 0;
 	size_t i;
 
@@ -213,7 +215,7 @@ int sched_head(const struct sched_options *options)
 {
 	int err = by_drive(options);
 
-	printf("published, Atlas 10K: seek 64, rotation 34, transfer 2 %%\n");
+	printf("published: rotation 27 to 36 %%, by drive\n");
 	if (!err)
 		err = by_size(options);
 	if (!err)
@@ -230,8 +232,8 @@ int sched_order(const struct sched_options *options)
 		"sptf", "sptf-sw5", "sptf-sw10", "sptf-sw20", "sptf-sw40",
 		"sptf-sw60", "sptf-sw80", "sptf-sw100", "sptf-sw200", "sstf",
 	};
-	struct measure m = { .drive = "atlas-10k", .clients = 20,
-			     .sectors = 8 };
+	struct sched_head_load m = { .drive = "atlas-10k", .clients = 20,
+				     .sectors = 8 };
 	int err = 0;
 	size_t i;
 

@@ -20,7 +20,7 @@
 #include "base/msg.h"
 #include "base/sort.h"
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 #include "extract/drive/fit.h"
 #include "extract/probe/prober_disk.h"
 #include "fs/fs.h"
@@ -458,8 +458,6 @@ int sched_unpack(const struct sched_options *options)
 
 #define CHANGE_BYTES 400u	/* Bytes that a transaction logs. */
 
-enum journal { JOURNAL_NULL, JOURNAL_SKIPPING, JOURNAL_BLIND, JOURNAL_TWO };
-
 static const char *const journal_names[] = {
 	"null", "skipping", "in order", "two writes",
 };
@@ -483,7 +481,7 @@ static void bank_committed(struct waiter *waiter, int rc)
 }
 
 static int bank_open(const struct sched_options *options,
-		     enum journal journal, struct bank *b)
+		     enum sched_journal journal, struct bank *b)
 {
 	struct disk *disk;
 	struct mkfs_plan plan;
@@ -591,8 +589,9 @@ static double bank_least_ms(const struct bank *b)
 					track.per_sector)) / 1e6;
 }
 
-static int bank_run(const struct sched_options *options, enum journal journal,
-		    uint64_t think_ns, double *ms, double *least_ms)
+int sched_tpcb_time(const struct sched_options *options,
+		    enum sched_journal journal, uint64_t think_ns, double *ms,
+		    double *least_ms)
 {
 	uint64_t n = options->requests ? options->requests : 2000, begin_ns;
 	struct bank b = { .log = NULL };
@@ -636,8 +635,8 @@ int sched_tpcb(const struct sched_options *options)
 	for (unsigned i = 0; i < 3 && !err; i++) {
 		printf("%11.1f ", (double)think_ns[i] / 1e6);
 		for (unsigned j = 0; j < 4 && !err; j++) {
-			err = bank_run(options, j, think_ns[i], &ms[j],
-				       &least_ms);
+			err = sched_tpcb_time(options, j, think_ns[i], &ms[j],
+					      &least_ms);
 			if (!err)
 				printf("%10.2f %7.1f%%", ms[j],
 				       100 * ms[j] / ms[0]);

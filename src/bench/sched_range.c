@@ -11,13 +11,14 @@
 
 #include "base/list.h"
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 #include "sched/queue/range_write.h"
 
 #define DRIVE "hp-c2247a"	/* The drive of the paper. */
-#define GROUP_SECTORS 4096u	/* 4096 blocks of 512 bytes */
+/* 4096 blocks of 512 bytes */
+#define GROUP_SECTORS SCHED_GROUP_RANGE
 #define GROUP_FIRST 409600u
-#define TRACK_RANGE 100u	/* just more than a track */
+#define TRACK_RANGE SCHED_TRACK_RANGE
 #define MAX_DEPTH 64u
 #define NO_SECTOR UINT64_MAX	/* No request is outstanding there. */
 
@@ -134,10 +135,6 @@ static void ranges_over(void *arg, unsigned client, struct queue_request *req)
 	r->writer[client].sector = NO_SECTOR;
 }
 
-struct point {
-	double positioning_ms, response_ms;
-};
-
 /* The head has to be found before anything is measured. */
 static int learn(struct rig *rig, uint64_t seed)
 {
@@ -150,19 +147,26 @@ static int learn(struct rig *rig, uint64_t seed)
 	return rig_run(rig, &load, &result);
 }
 
-static int measure(const struct sched_options *options, struct ranges *r,
-		   unsigned depth, unsigned read_percent, bool group,
-		   struct point *out)
+int sched_range_times(const struct sched_options *options,
+		      const struct sched_range_load *wanted,
+		      struct sched_range_point *out)
 {
 	const struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : DRIVE,
 		.seed = options->seed,
 		.no_cache = true,
 	};
+	const struct range all = { GROUP_FIRST, GROUP_SECTORS };
+	struct ranges ranges = {
+		.range = wanted->range, .slot = wanted->slot,
+		.fixed = wanted->group && wanted->range == GROUP_SECTORS ?
+				 &all : NULL,
+	}, *r = &ranges;
 	struct rig_load load = {
-		.clients = depth, .sectors = 8, .read_percent = read_percent,
-		.first = group ? GROUP_FIRST : 0,
-		.span = group ? GROUP_SECTORS : 0,
+		.clients = wanted->depth, .sectors = 8,
+		.read_percent = wanted->read_percent,
+		.first = wanted->group ? GROUP_FIRST : 0,
+		.span = wanted->group ? GROUP_SECTORS : 0,
 		.requests = options->requests ? options->requests : 4000,
 		.warmup = 500, .seed = options->seed,
 		.prepare = ranges_prepare, .over = ranges_over, .arg = r,
@@ -196,17 +200,13 @@ static int range_row(const struct sched_options *options, bool group,
 		     uint32_t slot, unsigned depth)
 {
 	static const uint32_t sizes[] = { 0, TRACK_RANGE, GROUP_SECTORS };
-	const struct range all = { GROUP_FIRST, GROUP_SECTORS };
-	struct point p[3];
+	struct sched_range_point p[3];
 	int err = 0;
 
-	for (unsigned i = 0; i < 3 && !err; i++) {
-		struct ranges r = { .range = sizes[i], .slot = slot };
-
-		if (group && sizes[i] == GROUP_SECTORS)
-			r.fixed = &all;
-		err = measure(options, &r, depth, 0, group, &p[i]);
-	}
+	for (unsigned i = 0; i < 3 && !err; i++)
+		err = sched_range_times(options, &(struct sched_range_load){
+			.depth = depth, .group = group, .range = sizes[i],
+			.slot = slot }, &p[i]);
 	if (err)
 		return err;
 	printf("%-5s %6u %4u  %7.2f %7.2f %7.2f %7.1f%% %7.1f%%  %7.2f %7.2f "
@@ -244,21 +244,22 @@ int sched_range(const struct sched_options *options)
 int sched_range_reads(const struct sched_options *options)
 {
 	static const unsigned depths[] = { 1, 16 };
-	struct point none = { 0 }, track = { 0 };
+	struct sched_range_point none = { 0 }, track = { 0 };
 	int err = 0;
 
 	printf("reads mixed in, writes to track-sized ranges of a group\n"
 	       "depth  reads  ms a request: none    track  change\n");
 	for (unsigned i = 0; i < 2 && !err; i++) {
 		for (unsigned reads = 0; reads <= 100 && !err; reads += 20) {
-			struct ranges r = { .range = 0, .slot = 8 };
+			struct sched_range_load load = {
+				.depth = depths[i], .read_percent = reads,
+				.group = true, .slot = 8,
+			};
 
-			err = measure(options, &r, depths[i], reads, true,
-				      &none);
-			r.range = TRACK_RANGE;
+			err = sched_range_times(options, &load, &none);
+			load.range = TRACK_RANGE;
 			if (!err)
-				err = measure(options, &r, depths[i], reads,
-					      true, &track);
+				err = sched_range_times(options, &load, &track);
 			printf("%5u %5u%% %18.2f %8.2f %6.1f%%\n", depths[i],
 			       reads, none.response_ms, track.response_ms,
 			       100 * (track.response_ms / none.response_ms -

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 
 /* Tracks of the first zone that segments are written on. */
 #define ZONE_TRACKS 2000u
@@ -269,26 +269,31 @@ static int inefficiency(const struct sched_options *options,
 	return err;
 }
 
-static int row(const struct sched_options *options, unsigned parts,
-	       unsigned tracks)
+int sched_segment_costs(const struct sched_options *options, unsigned parts,
+			unsigned tracks, struct sched_segment_cost *cost)
 {
 	struct segment_places p = { .seed = options->seed, .parts = parts,
 				    .tracks = tracks };
-	double times[2], cost = 0;
-	int err = 0;
+	int err = inefficiency(options, &p, &cost->anywhere);
 
-	for (unsigned i = 0; i < 2 && !err; i++) {
-		p.aligned = i;
-		err = inefficiency(options, &p, &times[i]);
-	}
+	p.aligned = true;
 	if (!err)
-		err = write_cost(p.track_blocks * tracks / parts, options->seed,
-				 &cost);
+		err = inefficiency(options, &p, &cost->aligned);
+	return err ? err : write_cost(p.track_blocks * tracks / parts,
+				      options->seed, &cost->write);
+}
+
+static int row(const struct sched_options *options, unsigned parts,
+	       unsigned tracks)
+{
+	struct sched_segment_cost c;
+	int err = sched_segment_costs(options, parts, tracks, &c);
+
 	if (!err)
 		printf("%2u/%u %11.2f %10.2f %8.2f %12.2f %8.2f %8.1f %%\n",
-		       tracks, parts, cost, times[0], times[1],
-		       cost * times[0], cost * times[1],
-		       100 * (times[1] - times[0]) / times[0]);
+		       tracks, parts, c.write, c.anywhere, c.aligned,
+		       c.write * c.anywhere, c.write * c.aligned,
+		       100 * (c.aligned / c.anywhere - 1));
 	fflush(stdout);
 	return err;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 
 /* Sectors of a piece, 64 KiB, and most readers. */
 #define PIECE_SECTORS 128u
@@ -25,8 +25,8 @@ static void streams_prepare(void *arg, unsigned client,
 	streams->at[client] += req->disk.sectors;
 }
 
-static int measure(const struct sched_options *options, unsigned clients,
-		   uint64_t think_ns, bool blind, double *mb_per_s)
+int sched_streams_rate(const struct sched_options *options, unsigned clients,
+		       uint64_t think_ns, bool blind, double *mb_per_s)
 {
 	struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : "wd800",
@@ -84,11 +84,12 @@ int sched_streams(const struct sched_options *options)
 	       "head MB/s");
 	for (clients = 1; clients <= 8 && !err; clients *= 2)
 		for (i = 0; i < 3 && !err; i++) {
-			err = measure(options, clients, thinks_ns[i], true,
-				      &without);
+			err = sched_streams_rate(options, clients, thinks_ns[i],
+						 true, &without);
 			if (!err)
-				err = measure(options, clients, thinks_ns[i],
-					      false, &with);
+				err = sched_streams_rate(options, clients,
+							 thinks_ns[i], false,
+							 &with);
 			if (!err)
 				printf("%-10u %-10.1f %12.1f %12.1f\n", clients,
 				       (double)thinks_ns[i] / 1e6, without,

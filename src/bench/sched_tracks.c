@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "bench/rig.h"
-#include "bench/sched.h"
+#include "bench/sched_measures.h"
 
 #define ZONE_TRACKS 2000u	/* tracks measured, all of them in the first
 				 * zone */
@@ -36,29 +36,30 @@ static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
 	*sectors = track.sectors;
 }
 
-static int measure(const struct sched_options *options, const char *drive,
-		   unsigned clients, bool read, bool aligned, double *mean_ms)
+int sched_track_times(const struct sched_options *options,
+		      const struct sched_track_load *wanted,
+		      struct rig_result *result)
 {
 	struct rig_options rig_options = {
-		.drive = drive,
+		.drive = wanted->drive,
 		.seed = options->seed,
 		.policy = "fcfs",
 		.no_cache = true,
 		.device = options->device,
 		.scratch = options->scratch,
 	};
-	struct places places = { .seed = options->seed, .aligned = aligned };
+	struct places places = { .seed = options->seed,
+				 .aligned = wanted->aligned };
 	struct rig_load load = {
-		.clients = clients,
+		.clients = wanted->clients,
 		.sectors = 4096,
-		.read_percent = read ? 100 : 0,
+		.read_percent = wanted->read ? 100 : 0,
 		.warmup = 300,
 		.requests = options->requests ? options->requests : 3000,
 		.seed = options->seed,
 		.next = places_next,
 		.arg = &places,
 	};
-	struct rig_result r;
 	struct rig rig;
 	int err = rig_open(&rig_options, &rig);
 
@@ -67,29 +68,32 @@ static int measure(const struct sched_options *options, const char *drive,
 	if (options->quick)
 		load.requests /= 10;
 	places.geom = rig.geom;
-	err = rig_run(&rig, &load, &r);
-	if (!err)
-		printf("%-15s %-6s %-5s %-9s %9.2f %9.2f\n", drive,
-		       clients == 1 ? "onereq" : "tworeq",
-		       read ? "read" : "write",
-		       aligned ? "aligned" : "unaligned",
-		       r.head_mean_ns / 1e6, r.head_deviation_ns / 1e6);
-	*mean_ms = r.head_mean_ns / 1e6;
+	err = rig_run(&rig, &load, result);
 	rig_close(&rig);
 	return err;
 }
 
-static int compare(const struct sched_options *options, const char *drive,
-		   unsigned clients, bool read)
+static int compare(const struct sched_options *options,
+		   struct sched_track_load load)
 {
-	double aligned = 0, unaligned = 0;
-	int err = measure(options, drive, clients, read, false, &unaligned);
+	struct rig_result r[2];
+	int err = 0;
 
-	if (!err)
-		err = measure(options, drive, clients, read, true, &aligned);
+	for (int i = 0; i < 2 && !err; i++) {
+		load.aligned = i;
+		err = sched_track_times(options, &load, &r[i]);
+		if (!err)
+			printf("%-15s %-6s %-5s %-9s %9.2f %9.2f\n",
+			       load.drive,
+			       load.clients == 1 ? "onereq" : "tworeq",
+			       load.read ? "read" : "write",
+			       load.aligned ? "aligned" : "unaligned",
+			       r[i].head_mean_ns / 1e6,
+			       r[i].head_deviation_ns / 1e6);
+	}
 	if (!err)
 		printf("%38s%9.1f %%\n", "",
-		       100 * (aligned - unaligned) / unaligned);
+		       100 * (r[1].head_mean_ns / r[0].head_mean_ns - 1));
 	fflush(stdout);
 	return err;
 }
@@ -106,9 +110,10 @@ int sched_tracks(const struct sched_options *options)
 	       "head ms", "deviation");
 	for (i = 0; drives[i] && !err && (!i || !options->drive); i++)
 		for (kind = 0; kind < kinds && !err; kind++)
-			err = compare(options, options->drive ?
-				      options->drive : drives[i],
-				      1 + (kind & 1), kind < 2);
-	printf("published, Atlas 10K reads: onereq -18 %%, tworeq -32 %%\n");
+			err = compare(options, (struct sched_track_load){
+				.drive = options->drive ? options->drive :
+							  drives[i],
+				.clients = 1 + (kind & 1), .read = kind < 2 });
+	printf("published, Atlas 10K reads: onereq -16 %%, tworeq -32 %%\n");
 	return err;
 }
