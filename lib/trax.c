@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -268,9 +269,35 @@ static uint64_t part_of(uint64_t bytes, double percent)
 	return percent > 0 && !part ? 1 : part;
 }
 
+/* The free space counts as one file, of number 0. */
+static int find_free_space(struct trax_scan *scan, const char *path,
+			   const struct trax_scan_options *options)
+{
+	struct stat st = { 0 };
+	struct statvfs fs;
+	int rc;
+
+	if (options->cursor || options->flags & TRAX_FILE_ORDER)
+		return -EINVAL;
+	if (statvfs(path, &fs))
+		return -errno;
+	rc = add_entry(scan, path, &st);
+	if (!rc)
+		rc = index_entries(scan);
+	if (rc)
+		return rc;
+	scan->entry[0].added = true;
+	scan->next = scan->n;
+	scan->sealed = true;
+	scan->status.total_bytes = (uint64_t)fs.f_bfree * fs.f_frsize;
+	scan->begin.flags = SCAN_FREE_SPACE;
+	return 0;
+}
+
 int trax_scan_new(const char *path, const struct trax_scan_options *options,
 		  struct trax_scan **out)
 {
+	bool free_space = options->flags & TRAX_FREE_SPACE;
 	struct trax_scan *scan;
 	struct stat st;
 	int rc;
@@ -281,7 +308,12 @@ int trax_scan_new(const char *path, const struct trax_scan_options *options,
 	if (!scan)
 		return -ENOMEM;
 	scan->fd = open_scan_file(path, &st);
-	rc = scan->fd < 0 ? scan->fd : find_files(scan, path, &st);
+	if (scan->fd < 0)
+		rc = scan->fd;
+	else if (free_space)
+		rc = find_free_space(scan, path, options);
+	else
+		rc = find_files(scan, path, &st);
 	if (!rc)
 		rc = open_cursor(scan, options->cursor);
 	if (!rc) {
@@ -290,8 +322,8 @@ int trax_scan_new(const char *path, const struct trax_scan_options *options,
 						   options->sample_percent);
 		scan->begin.last_bytes = part_of(scan->begin.total_bytes,
 						 options->last_percent);
-		scan->begin.flags = options->flags & TRAX_FILE_ORDER ?
-					    SCAN_FILE_ORDER : 0;
+		if (options->flags & TRAX_FILE_ORDER)
+			scan->begin.flags = SCAN_FILE_ORDER;
 		rc = ioctl(scan->fd, SCAN_IOC_BEGIN, &scan->begin) ? -errno : 0;
 		rc = rc == -ENOTTY ? -ENOTSUP : rc;
 	}
@@ -565,6 +597,8 @@ static int take_status(struct trax_scan *scan, const uint8_t *data,
 		return -ENOMEM;
 	scan->status.whole_files = status.whole_files;
 	scan->status.given_bytes = status.given_bytes;
+	if (scan->begin.flags & SCAN_FREE_SPACE)
+		scan->status.total_bytes = status.total_bytes;
 	scan->status.run_ns = status.run_ns;
 	scan->status.gap_bytes = status.gap_bytes;
 	scan->status.idle_bytes = status.idle_bytes;

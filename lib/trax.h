@@ -25,9 +25,14 @@ extern "C" {
 struct trax_scan;
 
 #define TRAX_FILE_ORDER 1u
+/* Instead of files all that is free on the file system of `path`, which is what
+ * deleted files held: TRAX_DATA and TRAX_ERROR have that path, offsets on the
+ * disk, and a stat of zeros.  What cannot be read is not used any more unless
+ * writing to it helps.  Not with TRAX_FILE_ORDER or a cursor. */
+#define TRAX_FREE_SPACE 2u
 
 struct trax_scan_options {
-	unsigned flags;		/* TRAX_FILE_ORDER */
+	unsigned flags;		/* TRAX_FILE_ORDER or TRAX_FREE_SPACE */
 	double sample_percent;	/* of the data that is enough; 0: all */
 	/* A file in which is kept which files are through; those that it has
 	 * already, and that have not been written to since, are left out.  So
@@ -76,7 +81,8 @@ struct trax_record {
 
 /* Finds the regular files at or below `path`, on its file system; of several
  * names the first.  -ENOENT and the like; -ENOTSUP: it is not on a traxfs, or
- * that serves no scans; -EBUSY: too many are open; -ENOMEM. */
+ * that serves no scans; -EBUSY: too many are open; -EPERM: free space is only
+ * for root and who has mounted it; -ENOMEM. */
 int trax_scan_new(const char *path, const struct trax_scan_options *options,
 		  struct trax_scan **scan);
 /* Gives it up; NULL is harmless. */

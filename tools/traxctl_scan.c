@@ -29,6 +29,7 @@ struct sink {
 	bool progress;
 	int bad;		/* files that were not seen, or not whole */
 	uint64_t matches;
+	uint64_t readable, unreadable;	/* bytes of free space */
 };
 
 /* ---- records to a program ---- */
@@ -192,6 +193,18 @@ static int take_copy(struct sink *sink, const struct trax_record *r)
 	return scan_copy_take(&sink->copy, r);
 }
 
+/* ---- free space ---- */
+
+/* It was read: that is all. */
+static int take_nothing(struct sink *sink, const struct trax_record *r)
+{
+	if (r->type == TRAX_DATA)
+		sink->readable += r->bytes;
+	else if (r->type == TRAX_ERROR)
+		sink->unreadable += r->bytes;
+	return 0;
+}
+
 /* ---- the loop ---- */
 
 static void show_progress(const struct trax_status *s)
@@ -248,7 +261,7 @@ static int run(struct trax_scan *scan, struct sink *sink)
 struct scan_arguments {
 	const char *path, *pattern, *manifest, *copy;
 	struct trax_scan_options options;
-	bool sum, quiet;
+	bool sum, free, quiet;
 	char **command;
 };
 
@@ -269,7 +282,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		if (strcmp(arg, "any") && strcmp(arg, "file"))
 			argp_error(state, "--order is any or file");
-		a->options.flags = strcmp(arg, "file") ? 0 : TRAX_FILE_ORDER;
+		if (!strcmp(arg, "file"))
+			a->options.flags |= TRAX_FILE_ORDER;
+		else
+			a->options.flags &= ~TRAX_FILE_ORDER;
 		return 0;
 	case 'S':
 		a->sum = true;
@@ -287,6 +303,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'y':
 		a->copy = arg;
+		return 0;
+	case 'f':
+		a->free = true;
+		a->options.flags |= TRAX_FREE_SPACE;
 		return 0;
 	case 'q':
 		a->quiet = true;
@@ -313,6 +333,8 @@ static const struct argp_option options[] = {
 	{ "grep", 'g', "TEXT", 0, "Print the names of files that hold it", 0 },
 	{ "copy", 'y', "DIRECTORY", 0, "Write the files there, for a backup",
 	  0 },
+	{ "free", 'f', NULL, 0,
+	  "Read the free space instead, to find bad sectors", 0 },
 	{ "quiet", 'q', NULL, 0, "No progress", 0 },
 	{ 0 },
 };
@@ -366,6 +388,10 @@ static int scan_to(struct trax_scan *scan, const struct scan_arguments *a,
 	}
 	if (rc)
 		return rc;
+	if (a->free && !a->command)
+		printf("%llu bytes of free space were read, %llu cannot be "
+		       "read\n", (unsigned long long)sink->readable,
+		       (unsigned long long)sink->unreadable);
 	if (a->pattern && !sink->matches && !sink->bad)
 		return EXIT_FAILED;
 	return code ? code : sink->bad ? EXIT_FAILED : EXIT_SUCCESS;
@@ -383,8 +409,13 @@ static bool sink_choose(const struct scan_arguments *a, struct sink *sink)
 		sink->pattern = a->pattern;
 		sink->pattern_bytes = strlen(a->pattern);
 	}
+	if (a->free && !a->command)
+		sink->take = take_nothing;
 	return a->sum + !!a->copy + !!a->pattern + !!a->command <= 1 &&
-	       (!a->pattern || sink->pattern_bytes);
+	       (!a->pattern || sink->pattern_bytes) &&
+	       !(a->free && (a->sum || a->copy || a->pattern ||
+			     a->options.cursor ||
+			     a->options.flags & TRAX_FILE_ORDER));
 }
 
 int scan_main(int argc, char **argv)
@@ -404,7 +435,7 @@ int scan_main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
 	if (!sink_choose(&a, &sink)) {
 		fputs("traxctl: scan: one of --sum, --grep, --copy and a "
-		      "command\n", stderr);
+		      "command; with --free only a command\n", stderr);
 		return EXIT_WRONG_USE;
 	}
 	sink.progress = !a.quiet && isatty(STDERR_FILENO);

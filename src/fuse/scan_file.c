@@ -236,11 +236,14 @@ static void scan_begin(struct request *req, struct scan_open *open)
 		.sample_bytes = begin.sample_bytes,
 		.last_bytes = begin.last_bytes,
 		.file_order = begin.flags & SCAN_FILE_ORDER,
+		.free_space = begin.flags & SCAN_FREE_SPACE,
 	};
 	if (open->scan || !req->session->scans)
 		rc = -EBUSY;
-	else if (begin.flags & ~SCAN_FILE_ORDER)
+	else if (begin.flags > SCAN_FREE_SPACE)
 		rc = -EINVAL;
+	else if (options.free_space && !request_by_admin(req))
+		rc = -EPERM;
 	else if (getrandom(&open->key, sizeof(open->key), 0) !=
 		 sizeof(open->key))
 		rc = -EIO;

@@ -249,6 +249,10 @@ int file_scan_begin(struct file_scans *scans,
 		scan->options.memory_bytes = memory_bytes(fs);
 	scan->id = ++scans->made;
 	scan->begun_ns = env_now_ns(fs->env);
+	if (options->free_space) {
+		scan->sealed = true;
+		scan->options.total_bytes = scan_free_bytes(fs);
+	}
 	scan_lists(scan);
 	scan->by_ino = hashmap_new();
 	rc = scan->by_ino ? freeblock_open(fs->queue, &free_options,
@@ -268,7 +272,7 @@ int file_scan_begin(struct file_scans *scans,
 
 static bool scan_busy(const struct file_scan *scan)
 {
-	return scan->load.busy || scan->slow_read.busy;
+	return scan->load.busy || scan->slow_read.busy || scan->free.loading;
 }
 
 static void scan_free(struct file_scan *scan)
@@ -393,12 +397,21 @@ void file_scan_get_status(const struct file_scan *scan,
 
 /* ---- what is due ---- */
 
-/* Has enough of a sample been given, or everything of all files? */
+/* Has everything of all files, or of the free space, been given? */
+static bool scan_is_through(const struct file_scan *scan)
+{
+	if (scan->options.free_space)
+		return scan_free_all(scan) && !scan->free.loading &&
+		       !freeblock_wanted(scan->task);
+	return scan->sealed && list_empty(&scan->files);
+}
+
+/* Has enough of a sample been given, or everything? */
 static bool scan_is_over(const struct file_scan *scan)
 {
 	const struct file_scan_options *o = &scan->options;
 
-	return (scan->sealed && list_empty(&scan->files)) ||
+	return scan_is_through(scan) ||
 	       (o->sample_bytes && scan->given_bytes >= o->sample_bytes);
 }
 
@@ -443,7 +456,8 @@ static uint64_t scan_run(struct file_scan *scan)
 	}
 	promote_last(scan);
 	scan_slow_next(scan);
-	next_ns = scan_load_next(scan);
+	next_ns = scan->options.free_space ? scan_free_next(scan) :
+					     scan_load_next(scan);
 	/* What was begun has to reach the disk. */
 	return next_ns ? next_ns : env_now_ns(scan->scans->fs->env);
 }

@@ -36,6 +36,8 @@ uint64_t file_scans_run(struct file_scans *scans);
 struct file_scan_options {
 	uint64_t total_bytes, sample_bytes, last_bytes;	/* struct scan_begin */
 	bool file_order;
+	bool free_space;	/* it reads all that is free instead of files:
+				 * records of file 0, offsets on the disk */
 	size_t memory_bytes;	/* bytes of everything that the scan keeps; 0: a
 				 * share of the memory for nodes */
 };

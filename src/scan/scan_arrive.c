@@ -265,6 +265,10 @@ static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
 	if (scan_give_full(scan) &&
 	    !freeblock_want(scan->task, sector, sectors))
 		return;
+	if (scan->options.free_space) {
+		scan_free_arrive(scan, sector, sectors, arrival.data);
+		return;
+	}
 	interval_any(scan->runs, arrival.sector, arrival.end, arrive_at,
 		     &arrival);
 	while (scan->parts_held > PARTS_MOST)

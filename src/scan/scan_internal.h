@@ -1,8 +1,9 @@
 /*
  * scan_internal.h - a file scan from inside: file_scan.c (scans, files, what
  * changes), scan_load.c (extents and checksums of the files), scan_arrive.c
- * (what has been read), scan_give.c (records), scan_slow.c (what a user's read
- * has to find).
+ * (what has been read), scan_give.c (records of files), scan_queue.c (records
+ * that were not taken yet), scan_slow.c (what a user's read has to find),
+ * scan_free.c (free space instead of files).
  *
  * A file's way: added -> begun (its size is known, a change makes it void) ->
  * its strands are loaded, run by run -> all blocks of all runs have been given
@@ -138,6 +139,11 @@ struct file_scan {
 	size_t queue_bytes;
 	bool blocked;		/* the queue is full */
 	struct scan_load load;
+	struct {
+		uint32_t group;		/* to be wanted next */
+		bool loading;		/* what is free in it */
+		struct waiter loaded;
+	} free;			/* of a scan of the free space */
 	uint64_t load_ns;	/* no load before this time while much is
 				 * wanted */
 	uint64_t retry_ns;	/* no load before this time, after a failure */
@@ -177,11 +183,21 @@ extern const struct freeblock_ops scan_arrive_ops;
 /* Drops the parts of a file. */
 void scan_arrive_drop(struct file_scan *scan, const struct scan_file *file);
 
-/* ---- scan_give.c ---- */
+/* ---- scan_queue.c ---- */
 
 /* Makes a record.  -ENOMEM. */
 int scan_give(struct file_scan *scan, const struct scan_record *head,
 	      const void *data);
+/* Is there room for more records? */
+bool scan_give_room(const struct file_scan *scan);
+/* Are there so many records that data that arrives has to be read again
+ * later? */
+bool scan_give_full(const struct file_scan *scan);
+/* Puts whole records into a buffer; returns their bytes. */
+size_t scan_queue_take(struct file_scan *scan, void *buffer, size_t room);
+
+/* ---- scan_give.c ---- */
+
 /* Gives verified blocks [i, i + n) of a run that it owns, or says that they are
  * unreadable (data NULL), now or when it is their turn.  -ENOMEM. */
 int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
@@ -192,11 +208,6 @@ void scan_give_ready(struct scan_file *file);
 void scan_run_done(struct scan_run *run, unsigned i, unsigned n);
 /* Something of the file may be over, or it has failed (rc). */
 void scan_file_touch(struct scan_file *file, int rc);
-/* Is there room for more records? */
-bool scan_give_room(const struct file_scan *scan);
-/* Are there so many records that data that arrives has to be read again
- * later? */
-bool scan_give_full(const struct file_scan *scan);
 
 /* ---- scan_slow.c ---- */
 
@@ -207,5 +218,18 @@ void scan_slow_add(struct scan_file *file, struct scan_run *run,
 /* Begins with the next. */
 void scan_slow_next(struct file_scan *scan);
 void scan_slow_drop(struct file_scan *scan, const struct scan_file *file);
+
+/* ---- scan_free.c ---- */
+
+/* Bytes that a scan of the free space would read now. */
+uint64_t scan_free_bytes(const struct fs *fs);
+/* Wants what is free in the next group if there is room; returns when to call
+ * it again. */
+uint64_t scan_free_next(struct file_scan *scan);
+/* Has everything been wanted? */
+bool scan_free_all(const struct file_scan *scan);
+/* Free sectors have been read; data NULL: they are unreadable. */
+void scan_free_arrive(struct file_scan *scan, uint64_t sector, uint32_t sectors,
+		      const uint8_t *data);
 
 #endif

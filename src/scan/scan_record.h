@@ -55,7 +55,8 @@ struct scan_status {
 	uint64_t files;		/* files that were added and are not complete */
 	uint64_t whole_files, changed_files;
 	uint64_t given_bytes;	/* of file data, in records that were made */
-	uint64_t total_bytes;	/* expected, as the program said; 0: unknown */
+	uint64_t total_bytes;	/* expected, as the program said, or of free
+				 * space; 0: unknown */
 	uint64_t wanted_bytes;	/* bytes that are wanted from the disk now */
 	uint64_t run_ns;	/* since it began, without pauses */
 	uint64_t gap_bytes, idle_bytes, promoted_bytes, passed_bytes;
@@ -63,6 +64,10 @@ struct scan_status {
 
 /* Of struct scan_begin. */
 #define SCAN_FILE_ORDER 1u	/* the data of each file comes in its order */
+/* All free space is read, and no files are added: SCAN_DATA and SCAN_ERROR of
+ * ino 0 have offsets on the disk.  EPERM: only for root and who has mounted it,
+ * as it is what deleted files held. */
+#define SCAN_FREE_SPACE 2u
 
 /* The first request on a scan; EBUSY: it has begun, or too many are open. */
 struct scan_begin {
@@ -71,7 +76,7 @@ struct scan_begin {
 	uint64_t sample_bytes;	/* bytes that are enough; 0: all */
 	uint64_t last_bytes;	/* this many bytes at the end are read like a
 				 * user's reads; 0: none */
-	uint32_t flags;		/* SCAN_FILE_ORDER */
+	uint32_t flags;		/* SCAN_FILE_ORDER or SCAN_FREE_SPACE */
 	uint32_t id;		/* out: for SCAN_IOC_ADD */
 	uint64_t key;		/* out: for SCAN_IOC_ADD */
 };

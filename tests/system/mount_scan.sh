@@ -238,6 +238,21 @@ fi
 "$tools/traxctl" tasks limit 3 "$mnt" && "$tools/traxctl" tasks "$mnt" |
 	grep -q 'limit 3 %' || fail "limit"
 
+# Free space is all that is not in use.
+"$tools/traxctl" scan --path "$mnt" --free >"$work/free" ||
+	fail "scan --free"
+read -r bytes rest <"$work/free"
+[ "$rest" = "bytes of free space were read, 0 cannot be read" ] ||
+	fail "scan --free: $(cat "$work/free")"
+free=$(($(stat -f -c '%f * %S' "$mnt")))
+[ "$bytes" -gt $((free - free / 4)) ] && [ "$bytes" -le $((free + free / 4)) ] ||
+	fail "scan --free read $bytes of $free"
+"$tools/traxctl" scan --path "$mnt" --free -- \
+	sh -c 'head -c 7; cat >/dev/null' | grep -q '^DATA 0 ' ||
+	fail "scan --free to a program"
+"$tools/traxctl" scan --path "$mnt" --free --sum 2>/dev/null &&
+	fail "scan --free --sum"
+
 # A scan that is killed in the middle leaves nothing behind.
 scan -- sh -c 'head -c 1000 >/dev/null; kill -9 $PPID' 2>/dev/null
 for _ in 1 2 3 4 5; do

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/rangeset.h"
 #include "fs/data/file_data.h"
+#include "fs/op/fs_state.h"
 #include "scan/file_scan.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"
@@ -15,6 +17,7 @@
 #define FILE_MOST (3u << 20)
 #define MAX_TURNS 200000u
 #define TURN_NS 2000000u
+#define FREE_TURNS 20000u	/* 40 s */
 
 /* A file as it is, and as the scan has given it. */
 struct twofold {
@@ -474,6 +477,99 @@ START_TEST(pause_sample_and_end)
 }
 END_TEST
 
+/* What a scan of the free space has given. */
+struct freely {
+	struct rangeset seen;
+	uint64_t given_bytes, bad_bytes, first_bad;
+	bool over;
+};
+
+static void take_free(struct bench *b, struct freely *f)
+{
+	struct scan_record r;
+	size_t n = file_scan_read(b->scan, b->buffer, sizeof(b->buffer));
+	size_t at = 0;
+
+	for (; at < n; at += sizeof(r) + (r.type == SCAN_DATA ? r.bytes : 0)) {
+		memcpy(&r, b->buffer + at, sizeof(r));
+		f->over |= r.type == SCAN_OVER;
+		if (r.type == SCAN_OVER)
+			continue;
+		ck_assert(r.type == SCAN_DATA || r.type == SCAN_ERROR);
+		ck_assert_uint_eq(r.ino, 0);
+		ck_assert(!rangeset_meets(&f->seen, r.offset / SECTOR_BYTES,
+					  r.bytes / SECTOR_BYTES));
+		ck_assert_int_eq(rangeset_add(&f->seen,
+					      r.offset / SECTOR_BYTES,
+					      r.bytes / SECTOR_BYTES), 0);
+		f->given_bytes += r.bytes;
+		if (r.type == SCAN_ERROR) {
+			f->bad_bytes += r.bytes;
+			f->first_bad = r.offset / SECTOR_BYTES;
+		}
+	}
+}
+
+static void run_free(struct bench *b, struct freely *f)
+{
+	const struct file_scan_options options = { .free_space = true };
+	unsigned turns = MAX_TURNS;
+
+	*f = (struct freely){ .over = false };
+	rangeset_init(&f->seen);
+	ck_assert_int_eq(file_scan_begin(b->scans, &options, &b->scan), 0);
+	ck_assert_int_eq(file_scan_add(b->scan, b->file[0].ino), -EINVAL);
+	while (!f->over && turns--) {
+		turn(b);
+		take_free(b, f);
+	}
+	ck_assert(f->over);
+	file_scan_end(b->scan);
+}
+
+/* All that is free, once, and nothing else.  What cannot be read and not be
+ * written either has an owner then, what a write mends is free again. */
+START_TEST(free_space_is_read)
+{
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_READS,
+				   .sectors = 8, .k = 1 };
+	const struct rangeset *free;
+	struct range run;
+	struct freely f;
+	static struct bench b;
+	uint64_t before, n;
+	unsigned i;
+
+	if (_i)
+		fault.ops |= SIM_WRITES;
+	bench_open(&b, 31);
+	run_free(&b, &f);
+	free = space_free_set(tree_space(b.rig.fs->tree));
+	before = free->total;
+	ck_assert_uint_eq(f.given_bytes, before * SECTOR_BYTES);
+	ck_assert_uint_eq(f.bad_bytes, 0);
+	for (n = 0; rangeset_next(free, n, &run); n = run.first + run.n)
+		ck_assert(rangeset_has(&f.seen, run.first, run.n));
+	ck_assert(rangeset_next_long(free, 0, 100000, &run));
+	rangeset_fini(&f.seen);
+
+	fault.first = (run.first + 50000) & ~UINT64_C(7);
+	ck_assert_int_eq(sim_fault_add(b.rig.sim, &fault), 0);
+	run_free(&b, &f);
+	ck_assert_uint_eq(f.given_bytes, before * SECTOR_BYTES);
+	ck_assert_uint_eq(f.bad_bytes, 8 * SECTOR_BYTES);
+	ck_assert_uint_eq(f.first_bad, fault.first);
+	rangeset_fini(&f.seen);
+	/* A place that fails once more after a pause is bad. */
+	for (i = 0; i < FREE_TURNS; i++)
+		turn(&b);
+	ck_assert_uint_eq(rangeset_has(free, fault.first, 8), !_i);
+	ck_assert(rangeset_has(free, fault.first - 8, 8));
+	ck_assert(rangeset_has(free, fault.first + 8, 8));
+	bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("file_scan");
@@ -485,6 +581,7 @@ int main(void)
 	tcase_add_loop_test(tcase, damage_is_an_error, 0, 2);
 	tcase_add_loop_test(tcase, slow_program_stops_the_scan, 0, 2);
 	tcase_add_test(tcase, pause_sample_and_end);
+	tcase_add_loop_test(tcase, free_space_is_read, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -1,0 +1,144 @@
+/*
+ * scan_free.c - scans of the free space: all that has no owner is read, group
+ * by group, so that bad sectors are found before something is written there.
+ *
+ * A sector that becomes a file's meanwhile is read all the same.  One that
+ * cannot be read is taken, so that nobody gets it, and looked at as after a
+ * failed write: a drive gives a bad sector another place when it is written,
+ * and what stays bad is not used any more (fs/data/bad_sectors.h).
+ */
+#include "fs/data/bad_sectors.h"
+#include "fs/op/fs_state.h"
+#include "scan/scan_internal.h"
+
+#include <errno.h>
+
+/* Free runs that are wanted at a time count with so many bytes each: a run on a
+ * track that is wanted in part, and the track. */
+#define RUN_BYTES 64u
+
+static struct space *space_of(const struct file_scan *scan)
+{
+	return tree_space(scan->scans->fs->tree);
+}
+
+uint64_t scan_free_bytes(const struct fs *fs)
+{
+	struct space_counts counts;
+
+	space_count(tree_space(fs->tree), &counts);
+	return (counts.free - counts.replicas - counts.pending) * SECTOR_BYTES;
+}
+
+/* ---- wanting ---- */
+
+static void free_loaded(struct waiter *waiter, int rc)
+{
+	struct file_scan *scan =
+		container_of(waiter, struct file_scan, free.loaded);
+
+	scan->free.loading = false;
+	/* A group whose owners cannot be read is left out. */
+	scan->free.group += rc != 0;
+}
+
+/* Wants what is free in the next group, which is in memory. */
+static void group_want(struct file_scan *scan)
+{
+	uint64_t unit = queue_limits(scan->scans->fs->queue)->logical_bytes /
+			SECTOR_BYTES;
+	uint64_t at = scan->free.group * (uint64_t)TRAX_GROUP_SECTORS;
+	uint64_t group_end = at + TRAX_GROUP_SECTORS, end;
+	struct range run;
+
+	while (rangeset_next(space_free_set(space_of(scan)), at, &run) &&
+	       run.first < group_end) {
+		end = run.first + run.n < group_end ? run.first + run.n :
+						      group_end;
+		at = run.first > at ? run.first : at;
+		at += (unit - at % unit) % unit;
+		end -= end % unit;
+		/* Without memory the rest of the run is not read. */
+		if (end > at && !freeblock_want(scan->task, at, end - at))
+			scan->bytes += RUN_BYTES;
+		at = run.first + run.n;
+	}
+	scan->free.group++;
+}
+
+uint64_t scan_free_next(struct file_scan *scan)
+{
+	struct fs *fs = scan->scans->fs;
+	uint64_t now_ns = env_now_ns(fs->env), pause_ns;
+	bool little = freeblock_wanted(scan->task) < FREEBLOCK_FEW_SECTORS;
+
+	if (scan->free.loading || scan->paused || scan_free_all(scan))
+		return UINT64_MAX;
+	if (little)
+		scan->bytes = 0;
+	else if (scan->bytes >= scan->options.memory_bytes)
+		return UINT64_MAX;
+	else if (now_ns < scan->load_ns)
+		return scan->load_ns;
+	if (!space_group_loaded(space_of(scan), scan->free.group)) {
+		scan->free.loading = true;
+		scan->free.loaded = (struct waiter){ .done = free_loaded };
+		list_init(&scan->free.loaded.link);
+		scan->load.begun_ns = now_ns;
+		tree_load_group(fs->tree, scan->free.group,
+				&scan->free.loaded);
+		return 0;
+	}
+	group_want(scan);
+	/* Looking up what is free has cost users time. */
+	pause_ns = scan->load.begun_ns ? (now_ns - scan->load.begun_ns) *
+					 FREEBLOCK_LOAD_PART : 0;
+	scan->load.begun_ns = 0;
+	scan->load_ns = now_ns + (pause_ns < FREEBLOCK_PAUSE_NS ?
+				  pause_ns : FREEBLOCK_PAUSE_NS);
+	return now_ns;
+}
+
+bool scan_free_all(const struct file_scan *scan)
+{
+	return scan->free.group >= space_groups(space_of(scan));
+}
+
+/* ---- arriving ---- */
+
+/* Has sectors that cannot be read looked at, if they are still free. */
+static void free_is_bad(struct file_scan *scan, uint64_t sector, uint32_t n)
+{
+	struct fs *fs = scan->scans->fs;
+
+	if (!fs_read_only(fs) &&
+	    rangeset_has(space_free_set(space_of(scan)), sector, n) &&
+	    !space_take(space_of(scan), sector, n))
+		bad_sectors_suspect(fs->files, sector, n);
+}
+
+void scan_free_arrive(struct file_scan *scan, uint64_t sector, uint32_t sectors,
+		      const uint8_t *data)
+{
+	struct scan_record head = {
+		.type = data ? SCAN_DATA : SCAN_ERROR,
+		.error = data ? 0 : -EIO,
+	};
+	uint32_t n;
+
+	for (; sectors; sectors -= n, sector += n) {
+		n = sectors < SCAN_DATA_MOST / SECTOR_BYTES ?
+			    sectors : SCAN_DATA_MOST / SECTOR_BYTES;
+		head.offset = sector * SECTOR_BYTES;
+		head.bytes = (uint64_t)n * SECTOR_BYTES;
+		if (scan_give(scan, &head, data)) {
+			scan->failed = true;
+			return;
+		}
+		scan->given_bytes += head.bytes;
+		if (data)
+			data += head.bytes;
+		else
+			free_is_bad(scan, sector, n);
+	}
+}
