@@ -2,6 +2,8 @@
  * traxbench - measurements of traxfs; each sub-command is a row of a table.
  */
 #include <argp.h>
+#include <errno.h>
+#include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +24,7 @@
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
 enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW,
-       OPT_HOST, OPT_OTHER };
+       OPT_HOST, OPT_OTHER, OPT_MEMORY, OPT_SIZE, OPT_AGED };
 
 /* Sets the folder of the other build's programs, for shell commands. */
 static void set_other(const char *dir)
@@ -31,15 +33,20 @@ static void set_other(const char *dir)
 }
 
 static const struct argp_option peers_argp_options[] = {
-	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
+	{ "fs", 'f', "LIST", 0, "File systems (all that are here)", 0 },
 	{ "drive", 'd', "SPEC", 0, "Drive specification or name (modern)", 0 },
 	{ "workload", 'w', "LIST", 0, "Workloads; \"list\" lists them", 0 },
-	{ "rounds", 'r', "N", 0, "Rounds, alternating (1)", 0 },
+	{ "rounds", 'r', "N", 0, "Rounds, alternating (3)", 0 },
 	{ "percent", 'p', "N", 0, "Scale sizes and counts (100)", 0 },
 	{ "slow", 's', "N", 0, "Stretch the drive's times by N (1)", 0 },
 	{ "json", 'j', "FILE", 0, "Write all figures to FILE", 0 },
 	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
 	  "Where the sparse image goes (/var/tmp)", 0 },
+	{ "memory", OPT_MEMORY, "MIB", 0,
+	  "Of daemon and workload, in a control group", 0 },
+	{ "size", OPT_SIZE, "MIB", 0, "Of the drive, its outer tracks", 0 },
+	{ "aged", OPT_AGED, "PERCENT", OPTION_ARG_OPTIONAL,
+	  "Then fill it so far (85), age it, run all again", 0 },
 	{ "blind", OPT_BLIND, NULL, 0,
 	  "Give mkfs.traxfs no profile of the drive", 0 },
 	{ "other", OPT_OTHER, "DIR", 0,
@@ -64,9 +71,18 @@ static unsigned number(struct argp_state *state, const char *text)
 	return n;
 }
 
+/* How full a file system is that has aged, unless told. */
+#define AGED_PERCENT 85u
+
+struct peers_call {
+	struct peers_options options;
+	const char *json;	/* file to write; NULL: none */
+};
+
 static error_t peers_parse(int key, char *arg, struct argp_state *state)
 {
-	struct peers_options *o = state->input;
+	struct peers_call *call = state->input;
+	struct peers_options *o = &call->options;
 
 	switch (key) {
 	case 'f':
@@ -90,10 +106,19 @@ static error_t peers_parse(int key, char *arg, struct argp_state *state)
 		o->slow = number(state, arg);
 		return 0;
 	case 'j':
-		o->json = arg;
+		call->json = arg;
 		return 0;
 	case OPT_IMAGE_DIR:
 		o->image_dir = arg;
+		return 0;
+	case OPT_MEMORY:
+		o->memory_mib = number(state, arg);
+		return 0;
+	case OPT_SIZE:
+		o->size_mib = (unsigned)strtoul(arg, NULL, 10);
+		return 0;
+	case OPT_AGED:
+		o->aged_percent = arg ? number(state, arg) : AGED_PERCENT;
 		return 0;
 	case OPT_BLIND:
 		o->blind = true;
@@ -130,17 +155,25 @@ static void prepend_path(void)
 
 static int command_peers(int argc, char **argv)
 {
-	struct peers_options options = {
-		.drive = "modern", .fs = "traxfs,ext4,xfs,btrfs",
-	};
+	struct peers_call call = { .options = { .drive = "modern" } };
+	json_t *report = NULL;
+	int rc;
 
-	argp_parse(&peers_argp, argc, argv, 0, NULL, &options);
+	argp_parse(&peers_argp, argc, argv, 0, NULL, &call);
 	if (geteuid() != 0) {
 		fprintf(stderr, "traxbench peers: must be root (it mounts)\n");
 		return 1;
 	}
 	prepend_path();
-	return peers_run(&options) ? 1 : 0;
+	rc = peers_run(&call.options, &report);
+	if (!rc && call.json &&
+	    json_dump_file(report, call.json, JSON_INDENT(1))) {
+		fprintf(stderr, "traxbench peers: cannot write %s\n",
+			call.json);
+		rc = -EIO;
+	}
+	json_decref(report);
+	return rc ? 1 : 0;
 }
 
 static const struct argp_option sched_argp_options[] = {

@@ -3,7 +3,8 @@
  * whatever way, kill -9 too.
  *
  * All of it is in one directory: `mnt` and `drive` are mount points, `loop`
- * holds the name of a loop device; each may be missing.
+ * holds the name of a loop device, `group` that of a control group; each may be
+ * missing.
  */
 #ifndef TRAX_BENCH_GUARD_H
 #define TRAX_BENCH_GUARD_H
