@@ -156,7 +156,8 @@ int run_budget(const struct arguments *a)
 		percent = end == a->paths[0] || *end ? -1 : percent;
 	}
 	if (!(percent >= 0 && percent <= TRAX_BUDGET_MOST_PPM / 1e4)) {
-		fprintf(stderr, "traxctl: budget PERCENT MOUNTPOINT, 0 to %g\n",
+		fprintf(stderr, "traxctl: a number of percent from 0 to %g is "
+			"wanted, and a mountpoint\n",
 			TRAX_BUDGET_MOST_PPM / 1e4);
 		return EXIT_WRONG_USE;
 	}

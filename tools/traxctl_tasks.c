@@ -1,6 +1,7 @@
 /*
  * traxctl_tasks.c - what works in the background of a mount, as one table.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,13 @@ static int act(const struct arguments *a, uint32_t command, const char *name)
 				  .payload_bytes = TRAX_TASK_NAME_BYTES };
 
 	strncpy((char *)c.payload, name, TRAX_TASK_NAME_BYTES - 1);
-	return control_ioctl(a->path, &c) ? complain(a, name) : 0;
+	if (!control_ioctl(a->path, &c))
+		return 0;
+	if (errno != ENOENT)
+		return complain(a, name);
+	fprintf(stderr, "traxctl: %s: no task has the name %s\n", a->path,
+		name);
+	return EXIT_FAILED;
 }
 
 static int wrong_use(void)

@@ -237,6 +237,10 @@ if "$tools/traxctl" tasks "$mnt" | grep -q '^cleaning '; then
 fi
 "$tools/traxctl" tasks limit 3 "$mnt" && "$tools/traxctl" tasks "$mnt" |
 	grep -q 'limit 3 %' || fail "limit"
+"$tools/traxctl" tasks pause nothing "$mnt" 2>&1 |
+	grep -q 'no task has the name nothing' || fail "a task of no name"
+"$tools/traxctl" tasks limit 200 "$mnt" 2>&1 |
+	grep -q 'percent from 0 to 50' || fail "limit 200"
 
 # Free space is all that is not in use.
 "$tools/traxctl" scan --path "$mnt" --free >"$work/free" ||
