@@ -94,8 +94,9 @@ void file_unused(struct file *file)
 	    !list_empty(&file->read_waits) || (file->loss && vnode->refs) ||
 	    (file->chunks && hashmap_count(file->chunks)))
 		return;
-	for (unsigned i = 0; i < STREAMS_PER_FILE; i++)
+	for (unsigned i = 0; file->streams && i < STREAMS_PER_FILE; i++)
 		pace_end(files, &file->streams[i].pace);
+	free(file->streams);
 	list_del(&file->link);
 	list_del(&file->flush_link);
 	files->file_count--;

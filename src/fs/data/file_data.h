@@ -301,7 +301,8 @@ struct file {
 
 	struct prealloc *prealloc;	/* NULL: no room is preallocated */
 	struct hashmap *chunks;
-	struct stream streams[STREAMS_PER_FILE];
+	struct stream *streams;		/* STREAMS_PER_FILE of them; NULL: it
+					 * has not been read */
 	uint64_t stream_clock;
 	unsigned reads;			/* reads of users under way */
 	uint64_t read_over_ns;		/* when a user's read was last over */

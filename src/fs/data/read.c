@@ -125,6 +125,15 @@ static bool stream_goes_on(const struct stream *stream, uint64_t offset,
 	       offset + STREAM_SLACK >= stream->next;
 }
 
+/* Most files in memory are written only, and have no streams. */
+static bool streams_there(struct file *file)
+{
+	if (!file->streams)
+		file->streams = calloc(STREAMS_PER_FILE,
+				       sizeof(*file->streams));
+	return file->streams;
+}
+
 static struct stream *stream_find(struct file *file, uint64_t offset,
 				  uint64_t end)
 {
@@ -148,7 +157,7 @@ bool file_is_streamed(const struct file *file, uint64_t block)
 	const struct stream *stream;
 
 	for (stream = file->streams;
-	     stream < file->streams + STREAMS_PER_FILE; stream++)
+	     stream && stream < file->streams + STREAMS_PER_FILE; stream++)
 		if (stream->count >= 2 && block * BLOCK_BYTES < stream->ahead &&
 		    block * BLOCK_BYTES + BEHIND_BYTES >= stream->next)
 			return true;
@@ -460,6 +469,10 @@ static void read_step(struct io *io)
 	if (io->end > file->size || io->end < io->op->offset)
 		io->end = file->size;
 	if (!io->prepared && io->pos < io->end) {
+		if (!streams_there(file)) {
+			io_end(io, -ENOMEM);
+			return;
+		}
 		io->prepared = true;
 		io->begun_ns = env_now_ns(file->files->fs->env);
 		if (io->op->offset == 0 && file->readahead_next)

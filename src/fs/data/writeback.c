@@ -242,7 +242,8 @@ void writeback_end(struct writeback *wb)
 	abandon_free(wb->pin);
 	wb->file = NULL;
 	list_del(&wb->link);
-	list_add(&files->wb_free[wb->small], &wb->link);
+	/* The one used last is the next: others' memory stays untouched. */
+	list_add_front(&files->wb_free[wb->small], &wb->link);
 	files->wbs_busy--;
 	file->data_writebacks -= wb->kind != WB_DESTAGE;
 	files->destages_busy -= wb->kind == WB_DESTAGE;

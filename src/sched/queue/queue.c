@@ -422,7 +422,7 @@ void queue_access_done(struct disk_request *disk)
 	else
 		queue_end_merged(queue, access);
 	list_del(&access->link);
-	list_add(&queue->free_accesses, &access->link);
+	list_add_front(&queue->free_accesses, &access->link);
 	if (!list_empty(&queue->held))
 		queue_release_held(queue);
 }
