@@ -102,3 +102,8 @@ const char *mark(const char *how)
 	return !strcmp(how, "bold") ? "\033[1m" :
 	       !strcmp(how, "bad") ? "\033[1;31m" : "\033[0m";
 }
+
+double sample_number(json_t *array, size_t i)
+{
+	return json_number_value(json_array_get(array, i));
+}

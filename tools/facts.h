@@ -17,6 +17,9 @@ double fact_number(json_t *object, const char *path);
 const char *fact_string(json_t *object, const char *path);
 bool fact_is_set(json_t *object, const char *path);
 
+/* The number at a place of an array; 0: there is none. */
+double sample_number(json_t *array, size_t i);
+
 /* Marks what is printed next: "bold", "bad"; "" ends that.  Nothing where the
  * output is no terminal, or NO_COLOR (no-color.org) says not to. */
 const char *mark(const char *how);

@@ -14,7 +14,6 @@
 
 #include "tools/draw.h"
 #include "tools/facts.h"
-#include "tools/samples.h"
 
 /* The picture, in pixels: a ring, and a legend beside it. */
 #define WIDTH 560u

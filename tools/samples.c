@@ -83,8 +83,3 @@ double sample_past_hour(const struct sample *sample,
 	}
 	return fact_number(sample->stats, "queue.past_hour_ns.seconds");
 }
-
-double sample_number(json_t *array, size_t i)
-{
-	return json_number_value(json_array_get(array, i));
-}

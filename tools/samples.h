@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include "tools/facts.h"
+
 #define SAMPLE_CLASSES 5u
 
 /* Counts of one class of requests, since the mount. */
@@ -36,8 +38,5 @@ struct class_sample sample_between(const struct sample *before,
  * how long that hour is: shorter after a mount. */
 double sample_past_hour(const struct sample *sample,
 			double service_s[SAMPLE_CLASSES]);
-
-/* The number at a place of an array; 0: there is none. */
-double sample_number(json_t *array, size_t i);
 
 #endif

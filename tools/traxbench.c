@@ -20,11 +20,13 @@
 #include "bench/sched.h"
 #include "bench/work.h"
 #include "tools/bare_fuse.h"
+#include "tools/peers_page.h"
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
 enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW,
-       OPT_HOST, OPT_OTHER, OPT_MEMORY, OPT_SIZE, OPT_AGED };
+       OPT_HOST, OPT_OTHER, OPT_MEMORY, OPT_SIZE, OPT_AGED,
+       OPT_HTML };
 
 /* Sets the folder of the other build's programs, for shell commands. */
 static void set_other(const char *dir)
@@ -42,6 +44,8 @@ static const struct argp_option peers_argp_options[] = {
 	{ "json", 'j', "FILE", 0, "Write all figures to FILE", 0 },
 	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
 	  "Where the sparse image goes (/var/tmp)", 0 },
+	{ "html", OPT_HTML, "FILE", 0, "Write a page with everything to FILE",
+	  0 },
 	{ "memory", OPT_MEMORY, "MIB", 0,
 	  "Of daemon and workload, in a control group", 0 },
 	{ "size", OPT_SIZE, "MIB", 0, "Of the drive, its outer tracks", 0 },
@@ -76,7 +80,7 @@ static unsigned number(struct argp_state *state, const char *text)
 
 struct peers_call {
 	struct peers_options options;
-	const char *json;	/* file to write; NULL: none */
+	const char *json, *html;	/* files to write; NULL: none */
 };
 
 static error_t peers_parse(int key, char *arg, struct argp_state *state)
@@ -110,6 +114,9 @@ static error_t peers_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_IMAGE_DIR:
 		o->image_dir = arg;
+		return 0;
+	case OPT_HTML:
+		call->html = arg;
 		return 0;
 	case OPT_MEMORY:
 		o->memory_mib = number(state, arg);
@@ -172,6 +179,8 @@ static int command_peers(int argc, char **argv)
 			call.json);
 		rc = -EIO;
 	}
+	if (!rc && call.html)
+		rc = peers_page_write(report, call.html);
 	json_decref(report);
 	return rc ? 1 : 0;
 }

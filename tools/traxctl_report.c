@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "tools/facts.h"
+#include "tools/page.h"
 #include "tools/platter_picture.h"
 #include "tools/samples.h"
 #include "tools/traxctl.h"
@@ -30,38 +30,6 @@ struct html {
 	struct sample now;
 };
 
-static const char head[] =
-	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-	"<title>traxfs report</title>\n<style>\n"
-	"body{font:15px/1.5 sans-serif;max-width:1120px;margin:2em auto;"
-	"padding:0 1em;color:#222}\n"
-	"h1{font-size:1.6em}h2{font-size:1.2em;margin-top:1.6em}\n"
-	"table{border-collapse:collapse}td,th{padding:.15em .9em .15em 0;"
-	"text-align:left}td.n,th.n{text-align:right}\n"
-	"tr:nth-child(even){background:#f4f4f4}\n"
-	".bad{color:#b00020;font-weight:bold}.row{display:flex;gap:3em;"
-	"flex-wrap:wrap}svg{max-width:100%;height:auto}\n"
-	"</style></head><body>\n";
-
-/* Prints text that comes from a disk or a user, with what HTML needs
- * escaped. */
-static void put_text(FILE *f, const char *text)
-{
-	char *tame = strdup(text);
-	const char *p;
-
-	if (!tame)
-		return;
-	text_tame(tame);
-	for (p = tame; *p; p++) {
-		if (*p == '<' || *p == '>' || *p == '&' || *p == '"')
-			fprintf(f, "&#%d;", *p);
-		else
-			putc(*p, f);
-	}
-	free(tame);
-}
-
 static void row(const struct html *h, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -74,7 +42,7 @@ static void row(const struct html *h, const char *name, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	fprintf(h->f, "<tr><th>%s</th><td>", name);
-	put_text(h->f, text);
+	page_text(h->f, text);
 	fputs("</td></tr>\n", h->f);
 }
 
@@ -309,7 +277,7 @@ static int put_page(struct html *h)
 	time_t t = time(NULL);
 
 	strftime(date, sizeof(date), "%Y-%m-%d %H:%M", localtime(&t));
-	fputs(head, h->f);
+	page_begin(h->f, "traxfs report");
 	fprintf(h->f, "<h1>traxfs, %s</h1>\n<div class=row>", date);
 	put_facts(h);
 	platter_svg(h->f, h->now.platter, h->now.heat);
@@ -322,7 +290,7 @@ static int put_page(struct html *h)
 		fputs("<h2>The last accesses</h2>\n", h->f);
 		heat_svg(h->f, h->now.heat);
 	}
-	fputs("</body></html>\n", h->f);
+	page_end(h->f);
 	return ferror(h->f) ? -1 : 0;
 }
 
