@@ -2,7 +2,8 @@
  * rangeset.c - a treap: ordered by `first` from left to right, heap-ordered
  * by `priority` from the root down.  A priority is a hash of the range's first
  * element when it was made, so the shape is the same in every run.  Each node
- * knows the longest range of its subtree, so that short ones are passed over.
+ * knows the longest range of its subtree, so that short ones are passed over,
+ * and how many elements its ranges have.
  *
  * Invariants: ranges are not empty, do not wrap and do not touch.  A range that
  * is cut or grown stays where it is in the tree, for that does not change its
@@ -419,6 +420,31 @@ uint64_t rangeset_longest(const struct rangeset *set, uint64_t first,
 			  uint64_t n)
 {
 	return node_longest(set->root, first, first + n, false, false);
+}
+
+/* Number of elements before `at`. */
+static uint64_t sum_before(const struct rangeset *set, uint64_t at)
+{
+	const struct rangeset_node *node = set->root;
+	uint64_t sum = 0;
+
+	while (node) {
+		if (node->first >= at) {
+			node = node->left;
+			continue;
+		}
+		sum += sum_of(node->left);
+		if (node_end(node) >= at)
+			return sum + (at - node->first);
+		sum += node->n;
+		node = node->right;
+	}
+	return sum;
+}
+
+uint64_t rangeset_sum(const struct rangeset *set, uint64_t first, uint64_t n)
+{
+	return sum_before(set, first + n) - sum_before(set, first);
 }
 
 /* Makes a range that crosses `at` into two that touch there. */

@@ -61,6 +61,9 @@ bool rangeset_next_long(const struct rangeset *set, uint64_t from, uint64_t n,
 uint64_t rangeset_longest(const struct rangeset *set, uint64_t first,
 			  uint64_t n);
 
+/* Number of elements in [first, first + n). O(log ranges). */
+uint64_t rangeset_sum(const struct rangeset *set, uint64_t first, uint64_t n);
+
 /* Moves the part of the set inside [first, first + n) to another set, `out`,
  * which must be empty. O(log ranges). -ENOMEM changes nothing. */
 int rangeset_move_out(struct rangeset *set, uint64_t first, uint64_t n,

@@ -84,25 +84,6 @@ static struct sector_part piece_first(struct space *s, uint64_t first,
 	return p;
 }
 
-/* Number of sectors of [first, first + n) that are in the set. */
-static uint64_t count_in(const struct rangeset *set, uint64_t first,
-			 uint64_t n)
-{
-	uint64_t from = first, sum = 0;
-	struct range r;
-
-	while (from < first + n && rangeset_next(set, from, &r) &&
-	       r.first < first + n) {
-		const uint64_t a = r.first > first ? r.first : first;
-		const uint64_t b = r.first + r.n < first + n ?
-			r.first + r.n : first + n;
-
-		sum += b - a;
-		from = r.first + r.n;
-	}
-	return sum;
-}
-
 #define PENDING_SETS (PENDING_GENS + 2)
 
 static const struct rangeset *pending_set(const struct space *s, unsigned i)
@@ -118,7 +99,7 @@ static uint64_t count_pending(const struct space *s, uint64_t first,
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < PENDING_SETS; i++)
-		sum += count_in(pending_set(s, i), first, n);
+		sum += rangeset_sum(pending_set(s, i), first, n);
 	return sum;
 }
 
@@ -195,9 +176,9 @@ static int put_check(struct space *s, const struct sector_part *p)
 		return contradiction("more owners than sectors in the group",
 				     p->first, p->n);
 	if (p->known &&
-	    count_in(p->set, p->first, p->known) +
-	    count_in(&s->taken, p->first, p->known) +
-	    count_in(mine, p->first, p->known) != p->known)
+	    rangeset_sum(p->set, p->first, p->known) +
+	    rangeset_sum(&s->taken, p->first, p->known) +
+	    rangeset_sum(mine, p->first, p->known) != p->known)
 		return contradiction("have an owner already", p->first, p->n);
 	return 0;
 }
@@ -510,32 +491,60 @@ void space_load_abort(struct space *s, uint32_t group)
 		load_free(l);
 }
 
-/* Sectors from the cursor to `end` have no owner: they are free, except those
- * that are pending. */
-static int load_gap(struct space *s, struct space_load *l, uint64_t end)
+/* The first pending run that ends behind a sector. */
+static bool pending_next(const struct space *s, uint64_t from,
+			 struct range *out)
 {
-	const uint64_t first = l->cursor, n = end - first;
-	int rc;
+	bool found = false;
+	struct range r;
 
-	if (!n)
-		return 0;
-	rc = rangeset_add(&l->free, first, n);
-	for (unsigned i = 0; !rc && i < PENDING_SETS; i++) {
-		const struct rangeset *set = pending_set(s, i);
-		struct range r;
-
-		for (uint64_t from = first;
-		     !rc && rangeset_next(set, from, &r) && r.first < end;
-		     from = r.first + r.n) {
-			const uint64_t a = r.first > first ? r.first : first;
-			const uint64_t b = r.first + r.n < end ?
-				r.first + r.n : end;
-
-			rc = rangeset_remove(&l->free, a, b - a);
+	for (unsigned i = 0; i < PENDING_SETS; i++)
+		if (rangeset_next(pending_set(s, i), from, &r) &&
+		    (!found || r.first < out->first)) {
+			*out = r;
+			found = true;
 		}
+	return found;
+}
+
+/* Sectors from the cursor to `end` have no owner: those before the next pending
+ * run are free.  The cursor goes behind that run. */
+static int load_run(struct space *s, struct space_load *l, uint64_t end)
+{
+	uint64_t free_end = end, next = end;
+	struct range r;
+	int rc = 0;
+
+	if (pending_next(s, l->cursor, &r) && r.first < end) {
+		free_end = r.first > l->cursor ? r.first : l->cursor;
+		next = r.first + r.n < end ? r.first + r.n : end;
 	}
-	l->cursor = end;
+	if (free_end > l->cursor)
+		rc = rangeset_add(&l->free, l->cursor, free_end - l->cursor);
+	if (!rc)
+		l->cursor = next;
 	return rc;
+}
+
+static int load_gap(struct space *s, struct space_load *l, uint64_t end,
+		    size_t most)
+{
+	int rc = 0;
+
+	while (!rc && l->cursor < end) {
+		if (!most--)
+			return -EAGAIN;
+		rc = load_run(s, l, end);
+	}
+	return rc;
+}
+
+int space_load_gap(struct space *s, uint32_t group, traxaddr end, size_t most)
+{
+	const uint64_t high = (uint64_t)group * TRAX_GROUP_SECTORS +
+			      group_sectors(s, group);
+
+	return load_gap(s, load_find(s, group), end < high ? end : high, most);
 }
 
 int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
@@ -564,7 +573,7 @@ int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
 			return 0;
 		addr = l->cursor;
 	}
-	rc = load_gap(s, l, addr);
+	rc = load_gap(s, l, addr, SIZE_MAX);
 	l->cursor = end;
 	return rc;
 }
@@ -577,7 +586,7 @@ int space_load_end(struct space *s, uint32_t group)
 	int rc;
 
 	assert(l);
-	rc = load_gap(s, l, low + size);
+	rc = load_gap(s, l, low + size, SIZE_MAX);
 	if (!rc && l->free.total + count_pending(s, low, size) !=
 		   s->group[group].free)
 		rc = contradiction("the group's count of free sectors does "

@@ -98,9 +98,17 @@ void space_set_budget(struct space *space, size_t runs);
  * Loading a group: begin; feed each owner of the group in address order (runs
  * may begin before or end after the group); end.  Changes told by owner_put
  * and owner_del meanwhile are kept right: those at or above the cursor (the
- * end of the last owner fed) are ignored because the scan will see them.
+ * end of the last owner fed, or what space_load_gap has reached) are ignored
+ * because the scan will see them.
  */
 int space_load_begin(struct space *space, uint32_t group);
+/*
+ * No owner lies between the last one fed and `end`, the next one's begin or the
+ * end of the group: takes at most `most` free runs in, so that feed and end
+ * find less to do.  -EAGAIN: there are more, -ENOMEM.
+ */
+int space_load_gap(struct space *space, uint32_t group, traxaddr end,
+		   size_t most);
 /* An owner, or part of one, may be fed twice. */
 int space_load_feed(struct space *space, uint32_t group, traxaddr addr,
 		    uint64_t n);

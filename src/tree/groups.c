@@ -21,8 +21,9 @@
 #include "tree/tree_format.h"
 
 #define LOAD_NODES 16	/* Most leaves that one transaction of a load meets. */
-/* Of one owner, looked up and fed: a transaction of a load meets thousands.  So
- * many are fed in each turn at least, however full it is. */
+/* Of one owner, looked up and fed, or one free run between two pending ones: a
+ * transaction of a load meets thousands.  So many are fed in each turn at
+ * least, however full it is. */
 #define FEED_NS 1500u
 #define FEED_LEAST 64u
 /* Time until the next try to make a node track for which a slot or a place was
@@ -42,6 +43,7 @@ struct group_load {
 	traxaddr cursor;
 	bool fed_first;		/* the owner that begins before the group was
 				 * fed */
+	unsigned fed;		/* owners and free runs fed in this turn */
 	struct list waiters;
 };
 
@@ -99,15 +101,37 @@ static int feed_first(struct group_load *load)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Feeds owners until there are no more (-ENOENT), a node is missing, or the
- * transaction or the turn is full (0). */
-static int feed_all(struct group_load *load)
+/* One more was fed.  Is the turn full? */
+static bool feed_is_over(struct group_load *load)
 {
 	struct loop_turn *turn = &load->tree->env->turn;
-	unsigned fed = 0;
-	const struct key last = owner_key(group_first(load->group + 1) - 1);
+
+	turn_charge(turn, TURN_TRANSACTIONS, FEED_NS);
+	return ++load->fed >= FEED_LEAST && turn_is_full(turn);
+}
+
+/* Feeds what lies before `end` and has no owner.  -EINPROGRESS: the turn is
+ * full, and there is more. */
+static int feed_gap(struct group_load *load, traxaddr end)
+{
+	int rc;
+
+	while ((rc = space_load_gap(load->tree->space, load->group, end, 1)) ==
+	       -EAGAIN)
+		if (feed_is_over(load))
+			return -EINPROGRESS;
+	return rc;
+}
+
+/* Feeds owners until there are no more (-ENOENT), a node is missing (-EAGAIN),
+ * or the transaction (0) or the turn (-EINPROGRESS) is full. */
+static int feed_all(struct group_load *load)
+{
+	const traxaddr end = group_first(load->group + 1);
+	const struct key last = owner_key(end - 1);
 	int rc = feed_first(load);
 
+	load->fed = 0;
 	while (!rc) {
 		const struct key from = owner_key(load->cursor);
 		struct tree_item item;
@@ -119,12 +143,14 @@ static int feed_all(struct group_load *load)
 		rc = tree_seek_ge(load->txn, from, last, &item);
 		if (rc == -EAGAIN)
 			tree_prefetch(load->txn, from, last, LOAD_NODES);
-		if (rc)
-			return rc;
-		rc = feed(load, &item);
-		turn_charge(turn, TURN_TRANSACTIONS, FEED_NS);
-		if (!rc && ++fed >= FEED_LEAST && turn_is_full(turn))
-			return 0;
+		if (rc == -ENOENT)
+			rc = feed_gap(load, end) ?: -ENOENT;
+		if (!rc)
+			rc = feed_gap(load, item.key.off);
+		if (!rc)
+			rc = feed(load, &item);
+		if (!rc && feed_is_over(load))
+			rc = -EINPROGRESS;
 	}
 	return rc;
 }
@@ -147,8 +173,8 @@ static void load_run(struct tree_txn *txn, void *arg, int rc)
 		load_end(load, 0);
 		return;
 	}
-	if (!rc) {		/* It has done as much as it may: another
-				 * transaction goes on. */
+	if (!rc || rc == -EINPROGRESS) { /* It has done as much as it may:
+					  * another transaction goes on. */
 		tree_txn_end(txn);
 		load->txn = NULL;
 		rc = tree_begin(load->tree, &load_bounds, &load_ops, load,

@@ -68,7 +68,7 @@ END_TEST
 static void set_check(const struct rangeset *set, const bool *want,
 		      uint64_t from, uint64_t n)
 {
-	uint64_t i, total = 0;
+	uint64_t i, total = 0, sum = 0;
 	size_t count = 0;
 	bool all = true, any = false;
 	struct range r = { 0, 0 };
@@ -82,7 +82,9 @@ static void set_check(const struct rangeset *set, const bool *want,
 	for (i = from; i < from + n; i++) {
 		all = all && want[i];
 		any = any || want[i];
+		sum += want[i];
 	}
+	ck_assert_uint_eq(rangeset_sum(set, from, n), sum);
 	ck_assert_int_eq(rangeset_has(set, from, n), all);
 	ck_assert_int_eq(rangeset_meets(set, from, n), any);
 	for (i = 0; rangeset_next(set, i, &r); i = r.first + r.n) {

@@ -173,6 +173,33 @@ START_TEST(test_load_of_many_owners)
 }
 END_TEST
 
+/* The same when the group's owners have just gone, so that all that is between
+ * them is between pending runs. */
+START_TEST(test_load_of_many_pending_runs)
+{
+	struct scene *w = scene_open();
+	const uint64_t ino = make_extents(w);
+	struct fs_op cut = { .type = FS_SETATTR, .ino = ino,
+			     .flags = FS_SET_SIZE };
+	struct space_counts counts;
+	struct loop_turn *turn;
+	uint64_t before;
+
+	rig_remount(&w->rig);
+	turn = &w->rig.fs->env->turn;
+	turn->max_charged_ns = 0;
+	ck_assert_int_eq(rig_do(&w->rig, &cut), 0);
+	rig_settle(&w->rig);
+	space_count(tree_space(w->rig.fs->tree), &counts);
+	ck_assert_uint_ge(counts.pending, EXTENTS * (BLOCK_BYTES / 512));
+	before = turn->cuts;
+	put(w, create(w, 1, "new"), 0, FILE_BYTES);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	ck_assert_uint_ge(turn->cuts - before, EXTENTS / OWNERS_MOST);
+	scene_close(w, true);
+}
+END_TEST
+
 static void cut_over(struct fs_op *op)
 {
 	*(bool *)op->owner = true;
@@ -282,6 +309,7 @@ int main(void)
 	tcase_add_test(tc, test_close_of_many_holes);
 	tcase_add_test(tc, test_delete_of_many_extents);
 	tcase_add_test(tc, test_load_of_many_owners);
+	tcase_add_test(tc, test_load_of_many_pending_runs);
 	tcase_add_test(tc, test_others_beside_a_long_cut);
 	tcase_add_test(tc, test_choice_of_replicas);
 	tcase_add_test(tc, test_checkpoint_of_many_nodes);

@@ -323,7 +323,8 @@ static void step_contradict(struct run *r)
 
 /* ---- Loading groups ---- */
 
-/* Feeds the first owner that ends after the cursor. */
+/* Feeds the first owner that ends after the cursor; a gap before it is taken in
+ * at once, in part, or not before. */
 static void load_feed(struct run *r, unsigned g)
 {
 	const unsigned end = g == GROUPS - 1 ? CELLS : (g + 1) * GROUP_CELLS;
@@ -331,6 +332,8 @@ static void load_feed(struct run *r, unsigned g)
 
 	while (i < end && !r->m.cell[i].owner)
 		i++;
+	if (space_load_gap(r->space, g, (uint64_t)i * CELL, pick(r, 4)))
+		return;
 	if (i == end) {
 		ck_assert_int_eq(space_load_end(r->space, g), 0);
 		r->m.loading[g] = false;
@@ -710,6 +713,50 @@ START_TEST(large_sets_are_freed_in_steps)
 }
 END_TEST
 
+#define PENDING_RUNS 1000u
+
+/* New owners, before, at and behind the sector that the load has reached. */
+static void put_and_feed(struct space *s)
+{
+	static const traxaddr new[] = { 16, 8000, 15984 };
+
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(space_owner_put(s, new[i], 8, OWNER_DATA), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(space_load_gap(s, 0, new[i], SIZE_MAX), 0);
+		ck_assert_int_eq(space_load_feed(s, 0, new[i], 8), 0);
+	}
+}
+
+/* Free sectors between thousands of pending runs are taken in by a few at a
+ * time, while others come and go. */
+START_TEST(a_gap_is_loaded_in_steps)
+{
+	struct space *s;
+	unsigned steps = 0;
+
+	ck_assert_int_eq(space_new(TRAX_GROUP_SECTORS, &s), 0);
+	space_set_gen(s, 1);
+	for (uint64_t i = 0; i < PENDING_RUNS; i++)
+		ck_assert_int_eq(space_owner_put(s, 8 + 16 * i, 8, OWNER_DATA),
+				 0);
+	for (uint64_t i = 0; i < PENDING_RUNS; i++)
+		ck_assert_int_eq(space_owner_del(s, 8 + 16 * i, 8, OWNER_DATA),
+				 0);
+	ck_assert_int_eq(space_load_begin(s, 0), 0);
+	while (space_load_gap(s, 0, TRAX_GROUP_SECTORS, 10) == -EAGAIN)
+		if (++steps == PENDING_RUNS / 20)
+			put_and_feed(s);
+	ck_assert_uint_ge(steps, PENDING_RUNS / 20);
+	ck_assert_int_eq(space_load_end(s, 0), 0);
+	ck_assert(space_group_loaded(s, 0));
+	ck_assert(rangeset_has(space_free_set(s), 0, 8));
+	ck_assert_uint_eq(space_free_set(s)->total,
+			  TRAX_GROUP_SECTORS - 8 * PENDING_RUNS - 24);
+	space_free(s);
+}
+END_TEST
+
 START_TEST(owner_across_the_cursor)
 {
 	struct space *s;
@@ -906,6 +953,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pending_counts_as_room);
 	tcase_add_test(tc, groups_are_given_back);
 	tcase_add_test(tc, large_sets_are_freed_in_steps);
+	tcase_add_test(tc, a_gap_is_loaded_in_steps);
 	tcase_add_test(tc, owner_across_the_cursor);
 	tcase_add_test(tc, a_track_that_leaves_gives_no_slot);
 	tcase_add_test(tc, load_refuses_contradictions);
