@@ -162,9 +162,17 @@ int slots_add_track(struct space *s, uint64_t addr, uint32_t slots)
 	return 0;
 }
 
+/* Free slots of a track that count as failed. */
+static uint64_t track_failed(const struct node_track *t)
+{
+	return t->failed && !t->leaving ? t->slots - t->busy_n : 0;
+}
+
 static void leaving_set(struct space *s, struct node_track *t, bool leaving)
 {
+	s->failed_free -= track_failed(t);
 	t->leaving = s->leaves = leaving;
+	s->failed_free += track_failed(t);
 	s->leaving_free = leaving ? t->slots - t->busy_n : 0;
 }
 
@@ -182,6 +190,7 @@ int slots_del_track(struct space *s, uint64_t addr, uint32_t slots)
 	}
 	if (t->leaving)
 		leaving_set(s, t, false);
+	s->failed_free -= track_failed(t);
 	free(t->busy);
 	s->tracks--;
 	memmove(t, t + 1, (size_t)(s->track + s->tracks - t) * sizeof(*t));
@@ -200,7 +209,7 @@ void slots_clear(struct space *s)
 	s->track = NULL;
 	s->tracks = s->tracks_room = 0;
 	s->slots_total = s->slots_busy = 0;
-	s->leaving_free = 0;
+	s->leaving_free = s->failed_free = 0;
 	s->leaves = false;
 }
 
@@ -250,18 +259,16 @@ void space_slot_written(struct space *s, traxaddr addr, bool good)
 	uint32_t slot;
 	struct node_track *t = slot_find(s, addr, &slot);
 
-	if (t)
-		t->failed = !good;
+	if (!t)
+		return;
+	s->failed_free -= track_failed(t);
+	t->failed = !good;
+	s->failed_free += track_failed(t);
 }
 
 uint64_t space_slots_failed(const struct space *s)
 {
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < s->tracks; i++)
-		if (s->track[i].failed && !s->track[i].leaving)
-			n += s->track[i].slots - s->track[i].busy_n;
-	return n;
+	return s->failed_free;
 }
 
 /* Finds the nearest track to addr with a free slot, not counting `skip`; a
@@ -313,6 +320,7 @@ static traxaddr slot_mark_taken(struct space *s, struct node_track *t,
 	assert(s->slots_reserved);
 	bit_set(t->busy, slot);
 	bit_set(t->tree, slot);
+	s->failed_free -= track_failed(t) > 0;
 	t->busy_n++;
 	s->slots_busy++;
 	s->slots_reserved--;
@@ -437,6 +445,7 @@ static void slot_unbusy(struct space *s, struct node_track *t, uint32_t slot)
 {
 	bit_clear(t->busy, slot);
 	t->busy_n--;
+	s->failed_free += t->failed && !t->leaving;
 	s->slots_busy--;
 	s->leaving_free += t->leaving;
 }

@@ -91,6 +91,8 @@ struct space {
 				 * space_track_leave */
 	bool leaves;		/* one of the tracks is leaving */
 	uint64_t leaving_free;	/* slots on it that are not busy */
+	uint64_t failed_free;	/* the same of tracks that have failed and are
+				 * not leaving */
 	traxaddr last_slot;	/* slot of the last node that had no
 				 * neighbour */
 	traxaddr last_mirror;	/* the slot that was taken last for a mirror */

@@ -943,6 +943,50 @@ START_TEST(a_track_that_leaves_gives_no_slot)
 }
 END_TEST
 
+/* The free slots of tracks on which a write has failed. */
+START_TEST(failed_slots_are_counted)
+{
+	struct space *s = space_example(32768);
+	struct range track;
+	traxaddr a;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(space_take(s, 1024 + i * 2048, 1024), 0);
+		ck_assert_int_eq(space_owner_put(s, 1024 + i * 2048, 1024,
+						 OWNER_NODES), 0);
+	}
+	ck_assert(space_slots_reserve(s, 3));
+	a = space_slot_take(s, 1024, false);
+	for (unsigned twice = 0; twice < 2; twice++)
+		space_slot_written(s, a, false);
+	ck_assert_uint_eq(space_slots_failed(s), 31);
+	space_slot_free(s, a, space_gen(s));
+	ck_assert_uint_eq(space_slots_failed(s), 32);
+	ck_assert(space_track_leave_unused(s, 1024));
+	ck_assert_uint_eq(space_slots_failed(s), 0);
+	space_track_stay(s);
+	ck_assert_uint_eq(space_slots_failed(s), 32);
+	space_slot_written(s, 3072, false);
+	ck_assert_uint_eq(space_slots_failed(s), 64);
+	space_slot_written(s, 1024, true);
+	ck_assert_uint_eq(space_slots_failed(s), 32);
+	/* Only where all have failed is one of them taken. */
+	space_slot_written(s, 1024, false);
+	space_slot_written(s, 5120, false);
+	space_slot_written(s, 7168, false);
+	a = space_slot_take(s, 3072, false);
+	ck_assert_uint_eq(space_slots_failed(s), 127);
+	ck_assert(space_track_leave(s, 0, false));
+	ck_assert_uint_eq(space_slots_failed(s), 95);
+	track = (struct range){ 0, 0 };
+	ck_assert(space_track_leaves(s, &track, &(unsigned){ 0 }));
+	ck_assert_int_eq(space_owner_del(s, track.first, track.n, OWNER_NODES),
+			 0);
+	ck_assert_uint_eq(space_slots_failed(s), 95);
+	space_free(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -956,6 +1000,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_gap_is_loaded_in_steps);
 	tcase_add_test(tc, owner_across_the_cursor);
 	tcase_add_test(tc, a_track_that_leaves_gives_no_slot);
+	tcase_add_test(tc, failed_slots_are_counted);
 	tcase_add_test(tc, load_refuses_contradictions);
 	tcase_add_test(tc, root_refuses_contradictions);
 	tcase_add_test(tc, slot_freed_twice_is_told);
