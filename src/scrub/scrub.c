@@ -6,6 +6,8 @@
  *                            v    |
  *                            paused
  *
+ * Paused while it waits, it is held: no pass begins until it is resumed.
+ *
  * Running: bands are read from their beginning to their end (scrub_bands.c);
  * from time to time, when every suspect was looked at, the cursors are stored.
  * What is under way when the file system is closed is read again.
@@ -45,7 +47,7 @@ static bool item_is_known(const struct tree_item *found)
 	const struct scrub_item *item = found->value;
 
 	return found->bytes >= sizeof(*item) &&
-	       item->version == ITEM_VERSION && item->state <= SCRUB_PAUSED &&
+	       item->version == ITEM_VERSION && item->state <= SCRUB_HELD &&
 	       le16_get(item->bands) &&
 	       found->bytes == sizeof(*item) +
 				le16_get(item->bands) * sizeof(le32);
@@ -386,15 +388,18 @@ uint64_t scrub_run(struct scrub *scrub)
 
 void scrub_start(struct scrub *scrub)
 {
+	scrub_resume(scrub);
 	if (scrub->state == SCRUB_WAITING)
 		scrub->start_wanted = true;
-	else
-		scrub_resume(scrub);
 }
 
 void scrub_pause(struct scrub *scrub)
 {
 	scrub->start_wanted = false;
+	if (scrub->state == SCRUB_WAITING) {
+		scrub->state = SCRUB_HELD;
+		scrub_store(scrub);
+	}
 	if (scrub->state != SCRUB_RUNNING)
 		return;
 	scrub->state = SCRUB_PAUSED;
@@ -405,6 +410,10 @@ void scrub_pause(struct scrub *scrub)
 
 void scrub_resume(struct scrub *scrub)
 {
+	if (scrub->state == SCRUB_HELD) {
+		scrub->state = SCRUB_WAITING;
+		scrub_store(scrub);
+	}
 	if (scrub->state != SCRUB_PAUSED)
 		return;
 	scrub->state = SCRUB_RUNNING;
@@ -437,7 +446,8 @@ void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
 		.suspects = scrub->looked_again,
 		.begun_seconds = scrub->begun_seconds,
 		.ended_seconds = scrub->ended_seconds,
-		.next_seconds = next_pass_seconds(scrub),
+		.next_seconds = scrub->state == SCRUB_HELD ?
+					0 : next_pass_seconds(scrub),
 	};
 	status->done_sectors += scrub_bands_read_sectors(scrub);
 	if (scrub->state == SCRUB_RUNNING)
@@ -453,6 +463,7 @@ static const char *state_name(enum scrub_state state)
 		[SCRUB_WAITING] = "waiting",
 		[SCRUB_RUNNING] = "running",
 		[SCRUB_PAUSED] = "paused",
+		[SCRUB_HELD] = "paused",
 	};
 
 	return names[state];

@@ -26,7 +26,12 @@
 
 struct scrub;
 
-enum scrub_state { SCRUB_WAITING, SCRUB_RUNNING, SCRUB_PAUSED };
+enum scrub_state {
+	SCRUB_WAITING,	/* for the time of the next pass */
+	SCRUB_RUNNING,
+	SCRUB_PAUSED,	/* in a pass */
+	SCRUB_HELD,	/* paused between two passes */
+};
 
 struct scrub_status {
 	enum scrub_state state;
@@ -42,7 +47,7 @@ struct scrub_status {
 						 * the last one, in seconds
 						 * since 1970; 0: never */
 	int64_t next_seconds;	/* when the next pass begins; 0: when somebody
-				 * starts it */
+				 * starts or resumes it */
 };
 
 /* `days` between passes; 0: a pass begins only when it is started by hand.  A
@@ -68,6 +73,8 @@ uint64_t scrub_run(struct scrub *scrub);
 /* Starts a pass from the beginning, or continues one that is under way or
  * paused. */
 void scrub_start(struct scrub *scrub);
+/* Nothing is read until scrub_resume or scrub_start, also when the next pass is
+ * due meanwhile.  This is stored, and lasts over remounts. */
 void scrub_pause(struct scrub *scrub);
 void scrub_resume(struct scrub *scrub);
 

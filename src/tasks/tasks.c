@@ -59,7 +59,7 @@ static json_t *scrub_row(const struct tasks *tasks, struct scrub *scrub)
 {
 	static const char *const states[] = {
 		[SCRUB_WAITING] = "waiting", [SCRUB_RUNNING] = "running",
-		[SCRUB_PAUSED] = "paused",
+		[SCRUB_PAUSED] = "paused", [SCRUB_HELD] = "paused",
 	};
 	struct scrub_status s;
 

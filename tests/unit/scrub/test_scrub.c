@@ -525,6 +525,43 @@ START_TEST(a_clock_set_back_stops_no_scrub)
 }
 END_TEST
 
+/* Paused while it waits, no pass begins when one is due, also after a remount;
+ * resumed, it does. */
+START_TEST(a_pause_between_passes_holds)
+{
+	struct scrub_status s;
+	struct bench b;
+	unsigned i;
+
+	wall_offset_ns = (int64_t)(20 * 365 * DAY_NS);
+	rig_open(&b.rig, MIB, 7);
+	sim_env(b.rig.sim)->wall_ns = shifted_wall;
+	make_files(&b);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
+	scrub_pause(b.scrub);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	scrub_close(b.scrub);
+	rig_remount(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
+	sim_advance(b.rig.sim, 31 * DAY_NS);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	ck_assert_int_eq(state_of(&b, &s), SCRUB_HELD);
+	ck_assert_uint_eq(s.passes, 0);
+	ck_assert_int_eq(s.next_seconds, 0);
+	scrub_resume(b.scrub);
+	for (i = 0; i < 100; i++)
+		turn(&b);
+	state_of(&b, &s);
+	ck_assert(s.state == SCRUB_RUNNING || s.passes == 1);
+	bench_close(&b);
+}
+END_TEST
+
 static bool file_is_suspect(const struct scrub *scrub)
 {
 	for (unsigned i = 0; i < scrub->suspects; i++)
@@ -828,6 +865,7 @@ int main(void)
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, a_scrub_goes_on_after_a_pause_and_a_crash);
+	tcase_add_test(tcase, a_pause_between_passes_holds);
 	tcase_add_loop_test(tcase, a_clock_set_back_stops_no_scrub, 0, 2);
 	tcase_add_test(tcase, suspects_are_not_stored);
 	tcase_add_test(tcase, with_other_bands_nothing_is_left_out);
