@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,10 +55,24 @@ static void child_run(int fd, const char *dir)
 	_exit(system(text) ? 1 : 0);
 }
 
+/*
+ * What is mounted from now on is seen by this process and its children only: a
+ * namespace that somebody copies meanwhile (unshare, a container) would keep
+ * the mounts, and with them the loop device and the daemon.  What others
+ * unmount goes here, too.  Whoever is not allowed to do this mounts as ever.
+ */
+static void mounts_for_ourselves(void)
+{
+	if (!unshare(CLONE_NEWNS) &&
+	    mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+		msg_debug("mounts are seen by others: %s", strerror(errno));
+}
+
 int guard_begin(struct guard *guard, const char *dir)
 {
 	int fds[2];
 
+	mounts_for_ourselves();
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	fflush(NULL);

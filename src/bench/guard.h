@@ -16,8 +16,9 @@ struct guard {
 	int fd;
 };
 
-/* Begins to watch over `dir`, which exists; its path is absolute and has no
- * quote. 0, or a negative errno: nothing watches over it. */
+/* Begins to watch over `dir`, in a mount namespace of its own.  `dir` exists,
+ * and its path is absolute and has no quote. 0, or a negative errno: nothing
+ * watches over it. */
 int guard_begin(struct guard *guard, const char *dir);
 /* Undoes everything now, and waits for it. */
 void guard_end(struct guard *guard, const char *dir);
