@@ -124,7 +124,7 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 		if (device_in_use(path))
 			return -EBUSY;
 		if (tries == BUSY_SAY_TRIES)
-			msg_info("%s: in use, waiting for it", path);
+			msg_warn("%s: in use, waiting for it", path);
 	}
 	if (tries == most)
 		return disk_open(path, &options, disk);

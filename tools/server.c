@@ -20,7 +20,7 @@ static void say_recovered(const struct server *s, uint64_t ns)
 	fs_get_recovery(s->fs, &found);
 	if (!found.was_clean)
 		msg_info("%s: was not unmounted; %llu log records replayed in "
-			 "%.1f s", s->device,
+			 "%.1f s", s->name,
 			 (unsigned long long)found.records, (double)ns / 1e9);
 }
 
@@ -124,7 +124,7 @@ static int reopen_fs(struct server *s, const struct closed_change *change)
 	if (!rc2)
 		rc2 = server_start_tasks(s);
 	if (rc2)
-		msg_error("%s: cannot go on after a remount: %s", s->device,
+		msg_error("%s: cannot go on after a remount: %s", s->name,
 			  strerror(-rc2));
 	return rc ? rc : rc2;
 }
@@ -140,7 +140,7 @@ static int change_writing(struct server *s, const struct mount_settings *next,
 		return 0;
 	if (s->settings.norecovery) {
 		snprintf(why, bytes, "%s is mounted without what is in its "
-			 "log: unmount it, and mount it anew", s->device);
+			 "log: unmount it, and mount it anew", s->name);
 		return -EINVAL;
 	}
 	rc = reopen_fs(s, &change);
@@ -149,12 +149,12 @@ static int change_writing(struct server *s, const struct mount_settings *next,
 	if (rc == -EROFS)
 		snprintf(why, bytes, "%s cannot be written: it is "
 			 "write-protected, or damaged (see the system's log)",
-			 s->device);
+			 s->name);
 	else if (rc == -EBUSY)
 		snprintf(why, bytes, "%s is in use elsewhere, or deleted files "
-			 "are still open", s->device);
+			 "are still open", s->name);
 	else if (rc)
-		snprintf(why, bytes, "%s: %s", s->device, strerror(-rc));
+		snprintf(why, bytes, "%s: %s", s->name, strerror(-rc));
 	return rc;
 }
 
@@ -192,7 +192,7 @@ int server_remount(void *arg, const char *list, char *why, size_t bytes)
 	scrub_set_sleep(s->scrub, idle_ns(&next));
 	if (s->moves)
 		moves_set_sleep(s->moves, idle_ns(&next));
-	msg_info("%s: remounted %s", s->device,
+	msg_info("%s: remounted %s", s->name,
 		 next.read_only ? "read-only" : "for writing");
 	return 0;
 }
@@ -206,21 +206,21 @@ int server_grow(void *arg, struct trax_grown *out, char *why, size_t bytes)
 
 	if (rc == -EROFS)
 		snprintf(why, bytes, "%s is mounted read-only: remount it for "
-			 "writing first", s->device);
+			 "writing first", s->name);
 	else if (rc == -EBUSY)
 		snprintf(why, bytes, "deleted files are still open: end who "
 			 "has them (lsof +L1), or grow it unmounted");
 	else if (rc == -ENOSPC)
 		snprintf(why, bytes, "%s has too little more than the file "
-			 "system (see the system's log)", s->device);
+			 "system (see the system's log)", s->name);
 	else if (rc)
-		snprintf(why, bytes, "%s: %s", s->device, strerror(-rc));
+		snprintf(why, bytes, "%s: %s", s->name, strerror(-rc));
 	if (rc)
 		return rc;
 	out->was = grown.was * SECTOR_BYTES;
 	out->now = grown.now * SECTOR_BYTES;
 	if (out->was != out->now)
-		msg_info("%s: grown from %.1f to %.1f MiB", s->device,
+		msg_info("%s: grown from %.1f to %.1f MiB", s->name,
 			 (double)out->was / (1 << 20),
 			 (double)out->now / (1 << 20));
 	return 0;

@@ -11,8 +11,10 @@
 #include "tools/mount_options.h"
 
 struct server {
-	const char *device;	/* a loop device of the image, or what was
-				   given */
+	const char *name;	/* the device or image as it was given: the name
+				 * in messages */
+	const char *device;	/* what is opened: a loop device of the image,
+				 * or what was given */
 	const char *mountpoint;
 	struct mount_settings settings;
 	struct fs_options options;	/* options of the file system, except

@@ -168,13 +168,14 @@ static int look_at_device(struct server *s)
 	int rc = device_read_super(s->disk, &super);
 
 	if (rc == -EINVAL)
-		msg_error("%s: no traxfs here", s->device);
+		msg_error("%s: no traxfs is on it; \"blkid -p\" shows what "
+			  "is, mkfs.traxfs(8) makes one", s->name);
 	if (rc)
 		return rc;
 	if (s->disk->limits.sectors >= super.sectors + TRAX_GROUP_SECTORS / 64)
-		msg_info("%s: the device has %.1f MiB more than the file "
+		msg_warn("%s: the device has %.1f MiB more than the file "
 			 "system; \"traxctl grow\" makes use of them",
-			 s->device,
+			 s->name,
 			 (double)(s->disk->limits.sectors - super.sectors) /
 			 (1 << 11));
 	memcpy(s->uuid, super.shown_uuid, sizeof(s->uuid));
@@ -182,6 +183,17 @@ static int look_at_device(struct server *s)
 	return 0;
 }
 
+/* Labels are the one kind of option that is handed on unread. */
+static void say_refused_label(const struct server *s)
+{
+	if (strstr(s->settings.flags, "context="))
+		msg_error("%s: the kernel refuses labels (\"%s\"): %s", s->name,
+			  s->settings.flags, access("/sys/fs/selinux", F_OK) ?
+			  "it has no SELinux, leave them out" :
+			  "SELinux does not know or allow them");
+}
+
+/* -EINVAL would stand for what is on the device. */
 static int attach(struct server *s)
 {
 	const struct mount_settings *set = &s->settings;
@@ -195,7 +207,12 @@ static int attach(struct server *s)
 		.no_symlinks = set->nosymfollow,
 	};
 
-	return mount_open(&o, &s->mount);
+	int rc = mount_open(&o, &s->mount);
+
+	if (rc != -EINVAL)
+		return rc;
+	say_refused_label(s);
+	return -EPERM;
 }
 
 /* The kernel has the device now; nobody may have put another one there. */
@@ -217,7 +234,7 @@ static int reopen(struct server *s)
 	rc = device_read_super(s->disk, &super);
 	if (!rc && memcmp(super.shown_uuid, s->uuid, sizeof(s->uuid))) {
 		msg_error("%s: another file system than a moment ago",
-			  s->device);
+			  s->name);
 		rc = -EBUSY;
 	}
 	return rc;
@@ -242,7 +259,7 @@ static bool doubt_profile(struct server *s, struct fit *fit)
 	device_realtime(false);
 	if (!rc && fit->verdict > FIT_UNKNOWN)
 		msg_warn("%s: the profile of the drive does not fit: %s; "
-			 "rotation is not predicted", s->device,
+			 "rotation is not predicted", s->name,
 			 fit_verdict_text(fit->verdict));
 	if (prober)
 		prober_disk_free(prober);
@@ -423,8 +440,8 @@ static void make_loop(struct server *s)
 	fd = loop_attach(s->device, s->settings.read_only, s->loop,
 			 sizeof(s->loop));
 	if (fd < 0) {
-		msg_info("%s: mounted without a loop device (%s): sync(1) and "
-			 "umount(8) do not wait for it", s->device,
+		msg_warn("%s: mounted without a loop device (%s): sync(1) and "
+			 "umount(8) do not wait for it", s->name,
 			 strerror(-fd));
 		return;
 	}
@@ -451,7 +468,7 @@ static int start(struct server *s)
 
 	if (!rc && !s->settings.read_only &&
 	    is_protected(s->device, s->block_device)) {
-		msg_warn("%s: write-protected, mounting read-only", s->device);
+		msg_warn("%s: write-protected, mounting read-only", s->name);
 		s->settings.read_only = true;
 	}
 	if (!rc) {
@@ -515,13 +532,35 @@ static int finish(struct server *s)
 
 /* ---- Foreground and background ---- */
 
+#define LINE_BYTES 2048		/* a message and the longest usual path */
+
+/* Says which of several mounts it is, as messages of lower layers do not. */
+static void with_name(const struct server *s, const char *line, char *out,
+		      size_t bytes)
+{
+	bool has = !strncmp(line, s->name, strlen(s->name));
+
+	snprintf(out, bytes, "%s%s%s", has ? "" : s->name, has ? "" : ": ",
+		 line);
+}
+
+/* The sinks of messages; `arg` is the server. */
+static void to_terminal(enum msg_level level, const char *line, void *arg)
+{
+	char named[LINE_BYTES];
+
+	with_name(arg, line, named, sizeof(named));
+	msg_to_stderr(level, named, NULL);
+}
+
 static void to_syslog(enum msg_level level, const char *line, void *arg)
 {
 	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
 					LOG_DEBUG };
+	char named[LINE_BYTES];
 
-	(void)arg;
-	syslog(priority[level], "%s", line);
+	with_name(arg, line, named, sizeof(named));
+	syslog(priority[level], "%s", named);
 }
 
 /* Whoever mounts sees what went wrong; the log has everything. */
@@ -529,7 +568,7 @@ static void to_both(enum msg_level level, const char *line, void *arg)
 {
 	to_syslog(level, line, arg);
 	if (level < MSG_INFO)
-		fprintf(stderr, "traxfs: %s\n", line);
+		to_terminal(level, line, arg);
 }
 
 /* Lines of one kind within so many seconds; the kernel limits its own messages
@@ -541,12 +580,12 @@ static void to_both(enum msg_level level, const char *line, void *arg)
  * Tells the parent that the mount stands; from here on nobody reads stderr.
  * False: the parent has gone, and its mount was given up.
  */
-static bool go_background(int ready_fd, int null_fd)
+static bool go_background(struct server *s, int ready_fd, int null_fd)
 {
 	char code = 0;
 	bool expected;
 
-	msg_set_sink(to_syslog, NULL);
+	msg_set_sink(to_syslog, s);
 	msg_set_limit(LINES_OF_A_KIND, LINES_SECONDS);
 	dup2(null_fd, 0);
 	dup2(null_fd, 1);
@@ -565,7 +604,9 @@ static void say_mounted(const struct server *s)
 	char uuid[37];
 
 	uuid_unparse_lower(s->uuid, uuid);
-	msg_info("%s: mounted on %s%s, UUID %s", s->device, s->mountpoint,
+	msg_info("%s: mounted on %s%s%s%s, UUID %s", s->name, s->mountpoint,
+		 s->device == s->name ? "" : " by ",
+		 s->device == s->name ? "" : s->device,
 		 fs_read_only(s->fs) ? " read-only" : "", uuid);
 }
 
@@ -576,16 +617,17 @@ static void say_unmounted(const struct server *s, int rc)
 	uuid_unparse_lower(s->uuid, uuid);
 	if (rc)
 		msg_error("%s: unmounted, and not all was written: %s, UUID %s",
-			  s->device, strerror(-rc), uuid);
+			  s->name, strerror(-rc), uuid);
 	else
-		msg_info("%s: unmounted, UUID %s", s->device, uuid);
+		msg_info("%s: unmounted, UUID %s", s->name, uuid);
 }
 
 /* *ready_fd: where the parent waits; -1: nobody does. */
 static enum exit_code serve(const struct arguments *a, int *ready_fd)
 {
 	struct server s = {
-		.device = a->device, .mountpoint = a->mountpoint,
+		.name = a->device, .device = a->device,
+		.mountpoint = a->mountpoint,
 		.settings = a->settings, .loop_fd = -1, .signal_fd = -1,
 	};
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -598,13 +640,12 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	}
 	s.block_device = S_ISBLK(st.st_mode);
 	openlog("traxfs", LOG_PID, LOG_DAEMON);
-	if (*ready_fd >= 0)
-		msg_set_sink(to_both, NULL);
+	msg_set_sink(*ready_fd >= 0 ? to_both : to_terminal, &s);
 	mount_settle_process();
 	rc = start(&s);
 	if (!rc) {
 		say_mounted(&s);
-		if (*ready_fd < 0 || go_background(*ready_fd, null_fd))
+		if (*ready_fd < 0 || go_background(&s, *ready_fd, null_fd))
 			rc = session_run(s.session);
 		*ready_fd = -1;
 		rc2 = finish(&s);
@@ -616,6 +657,7 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	if (rc == -ENOMEM)
 		msg_error("%s: not enough memory; limits are shown by "
 			  "prlimit(1)", a->device);
+	msg_set_sink(NULL, NULL);
 	return rc ? exit_code_of(rc) : EXIT_SUCCESS;
 }
 

@@ -19,7 +19,7 @@
  * formats share a limit. */
 #define KINDS 1024u
 
-static void msg_to_stderr(enum msg_level level, const char *line, void *arg)
+void msg_to_stderr(enum msg_level level, const char *line, void *arg)
 {
 	static const char *const prefix[] = {
 		[MSG_ERROR] = "error: ",

@@ -17,6 +17,10 @@ typedef void (*msg_sink)(enum msg_level level, const char *line, void *arg);
 /* NULL restores standard error. */
 void msg_set_sink(msg_sink sink, void *arg);
 
+/* The sink at the start: the program's name, the level, the line.  `arg` is not
+ * used. */
+void msg_to_stderr(enum msg_level level, const char *line, void *arg);
+
 /* Drops all messages until it is called with false, while something is tried
  * that may fail. */
 void msg_mute(bool mute);

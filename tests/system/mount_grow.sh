@@ -84,15 +84,11 @@ grow_unmounted() {
 	umount "$mnt" || fail umount
 	wait_for_server
 	truncate -s ${new}M "$image"
-	"$tools/traxfs" -f "$image" "$mnt" 2>"$work/said" &
-	for _ in $(seq 600); do
-		mountpoint -q "$mnt" && break
-		sleep 0.1
-	done
+	"$tools/traxfs" "$image" "$mnt" 2>"$work/said" || fail mount
 	"$tools/traxctl" grow "$image" 2>"$work/why" &&
 		fail "grown beside a mount"
 	umount "$mnt" || fail umount
-	wait
+	wait_for_server
 	grep -q '96.0 MiB more than the file system; "traxctl grow"' \
 		"$work/said" || fail "$(cat "$work/said")"
 	"$tools/traxctl" grow "$image" >"$work/said" || fail grow

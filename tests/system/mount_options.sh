@@ -54,6 +54,28 @@ refusals() {
 		fail "12 MiB: $(cat "$work/said")"
 }
 
+# CODE WORDS: not mounted, said in these words with the name that was given.
+refused_device() {
+	wanted=$1
+	words=$2
+	shift 2
+	"$tools/traxfs" "$@" "$mnt" 2>"$work/said"
+	code=$?
+	[ $code -eq "$wanted" ] || fail "$words: ended with $code"
+	for device; do :; done
+	grep -q "^traxfs: error: $device: .*$words" "$work/said" ||
+		fail "$words: $(cat "$work/said")"
+	mountpoint -q "$mnt" && fail "mounted: $words"
+}
+
+# Nothing of ours on it, though a loop device stands in between; labels where
+# the kernel has no SELinux.
+refused_devices() {
+	refused_device 3 "no traxfs is on it" "$work/small"
+	[ -e /sys/fs/selinux ] || refused_device 32 "no SELinux" \
+		-o context=system_u:object_r:tmp_t:s0 "$image"
+}
+
 # A mount whose daemon was killed is neither shown a second time nor waited for.
 ended_is_said() {
 	mkdir -p "$work/again"
@@ -144,7 +166,7 @@ smaller() {
 	truncate -s 40M "$work/smaller"
 	"$tools/traxfs" "$work/smaller" "$mnt" 2>"$work/said"
 	[ $? -eq 6 ] || fail "smaller: $(cat "$work/said")"
-	grep -q "the device has 40.0 MiB, the file system 64.0: make" \
+	grep -q "smaller: the device has 40.0 MiB, the file system 64.0: make" \
 		"$work/said" || fail "$(cat "$work/said")"
 	rm "$work/smaller"
 }
@@ -229,6 +251,7 @@ remount_by_mount() {
 make_image 64M
 refusals
 "$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
+refused_devices
 automatic_loop
 without_log
 smaller
