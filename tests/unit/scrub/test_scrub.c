@@ -492,6 +492,16 @@ static int64_t shifted_wall(struct env *env)
 	return (int64_t)env_now_ns(env) + wall_offset_ns;
 }
 
+/* A pass is due each 30 days, on a clock that a test can set. */
+static void bench_open_with_clock(struct bench *b)
+{
+	wall_offset_ns = (int64_t)(20 * 365 * DAY_NS);
+	rig_open(&b->rig, MIB, 7);
+	sim_env(b->rig.sim)->wall_ns = shifted_wall;
+	make_files(b);
+	ck_assert_int_eq(scrub_open(b->rig.fs, 30, &b->scrub), 0);
+}
+
 /* The clock was ten years ahead at the first mount, or at the last pass. */
 START_TEST(a_clock_set_back_stops_no_scrub)
 {
@@ -499,11 +509,7 @@ START_TEST(a_clock_set_back_stops_no_scrub)
 	struct bench b;
 	unsigned i;
 
-	wall_offset_ns = (int64_t)(20 * 365 * DAY_NS);
-	rig_open(&b.rig, MIB, 7);
-	sim_env(b.rig.sim)->wall_ns = shifted_wall;
-	make_files(&b);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
+	bench_open_with_clock(&b);
 	if (_i)
 		run_pass(&b, &s, MAX_TURNS);
 	for (i = 0; i < 100; i++)
@@ -533,11 +539,7 @@ START_TEST(a_pause_between_passes_holds)
 	struct bench b;
 	unsigned i;
 
-	wall_offset_ns = (int64_t)(20 * 365 * DAY_NS);
-	rig_open(&b.rig, MIB, 7);
-	sim_env(b.rig.sim)->wall_ns = shifted_wall;
-	make_files(&b);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
+	bench_open_with_clock(&b);
 	for (i = 0; i < 100; i++)
 		turn(&b);
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
