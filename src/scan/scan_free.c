@@ -16,6 +16,9 @@
 /* Free runs that are wanted at a time count with so many bytes each: a run on a
  * track that is wanted in part, and the track. */
 #define RUN_BYTES 64u
+/* Free runs that are wanted in one turn of the loop: about a millisecond's
+ * work, where free space lies in single blocks. */
+#define RUNS_A_TURN 1000u
 
 static struct space *space_of(const struct file_scan *scan)
 {
@@ -32,6 +35,16 @@ uint64_t scan_free_bytes(const struct fs *fs)
 
 /* ---- wanting ---- */
 
+static uint32_t group_of(const struct file_scan *scan)
+{
+	return (uint32_t)(scan->free.at / TRAX_GROUP_SECTORS);
+}
+
+static uint64_t group_end(const struct file_scan *scan)
+{
+	return (group_of(scan) + UINT64_C(1)) * TRAX_GROUP_SECTORS;
+}
+
 static void free_loaded(struct waiter *waiter, int rc)
 {
 	struct file_scan *scan =
@@ -39,22 +52,23 @@ static void free_loaded(struct waiter *waiter, int rc)
 
 	scan->free.loading = false;
 	/* A group whose owners cannot be read is left out. */
-	scan->free.group += rc != 0;
+	if (rc)
+		scan->free.at = group_end(scan);
 }
 
-/* Wants what is free in the next group, which is in memory. */
-static void group_want(struct file_scan *scan)
+/* Wants the next free runs of a group that is in memory. */
+static void runs_want(struct file_scan *scan)
 {
 	uint64_t unit = queue_limits(scan->scans->fs->queue)->logical_bytes /
 			SECTOR_BYTES;
-	uint64_t at = scan->free.group * (uint64_t)TRAX_GROUP_SECTORS;
-	uint64_t group_end = at + TRAX_GROUP_SECTORS, end;
+	uint64_t at = scan->free.at, last = group_end(scan), end;
+	unsigned left = RUNS_A_TURN;
 	struct range run;
 
-	while (rangeset_next(space_free_set(space_of(scan)), at, &run) &&
-	       run.first < group_end) {
-		end = run.first + run.n < group_end ? run.first + run.n :
-						      group_end;
+	while (left &&
+	       rangeset_next(space_free_set(space_of(scan)), at, &run) &&
+	       run.first < last) {
+		end = run.first + run.n < last ? run.first + run.n : last;
 		at = run.first > at ? run.first : at;
 		at += (unit - at % unit) % unit;
 		end -= end % unit;
@@ -62,8 +76,9 @@ static void group_want(struct file_scan *scan)
 		if (end > at && !freeblock_want(scan->task, at, end - at))
 			scan->bytes += RUN_BYTES;
 		at = run.first + run.n;
+		left--;
 	}
-	scan->free.group++;
+	scan->free.at = left || at > last ? last : at;
 }
 
 uint64_t scan_free_next(struct file_scan *scan)
@@ -80,16 +95,15 @@ uint64_t scan_free_next(struct file_scan *scan)
 		return UINT64_MAX;
 	else if (now_ns < scan->load_ns)
 		return scan->load_ns;
-	if (!space_group_loaded(space_of(scan), scan->free.group)) {
+	if (!space_group_loaded(space_of(scan), group_of(scan))) {
 		scan->free.loading = true;
 		scan->free.loaded = (struct waiter){ .done = free_loaded };
 		list_init(&scan->free.loaded.link);
 		scan->load.begun_ns = now_ns;
-		tree_load_group(fs->tree, scan->free.group,
-				&scan->free.loaded);
+		tree_load_group(fs->tree, group_of(scan), &scan->free.loaded);
 		return 0;
 	}
-	group_want(scan);
+	runs_want(scan);
 	/* Looking up what is free has cost users time. */
 	pause_ns = scan->load.begun_ns ? (now_ns - scan->load.begun_ns) *
 					 FREEBLOCK_LOAD_PART : 0;
@@ -101,7 +115,7 @@ uint64_t scan_free_next(struct file_scan *scan)
 
 bool scan_free_all(const struct file_scan *scan)
 {
-	return scan->free.group >= space_groups(space_of(scan));
+	return group_of(scan) >= space_groups(space_of(scan));
 }
 
 /* ---- arriving ---- */

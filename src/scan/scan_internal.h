@@ -140,8 +140,9 @@ struct file_scan {
 	bool blocked;		/* the queue is full */
 	struct scan_load load;
 	struct {
-		uint32_t group;		/* to be wanted next */
-		bool loading;		/* what is free in it */
+		uint64_t at;		/* sector from which free runs are
+					 * wanted next */
+		bool loading;		/* what is free in its group */
 		struct waiter loaded;
 	} free;			/* of a scan of the free space */
 	uint64_t load_ns;	/* no load before this time while much is
@@ -223,8 +224,8 @@ void scan_slow_drop(struct file_scan *scan, const struct scan_file *file);
 
 /* Bytes that a scan of the free space would read now. */
 uint64_t scan_free_bytes(const struct fs *fs);
-/* Wants what is free in the next group if there is room; returns when to call
- * it again. */
+/* Wants the next free runs if there is room; returns when to call it
+ * again. */
 uint64_t scan_free_next(struct file_scan *scan);
 /* Has everything been wanted? */
 bool scan_free_all(const struct file_scan *scan);
