@@ -18,6 +18,7 @@
 #include "base/msg.h"
 #include "base/text.h"
 #include "check/check.h"
+#include "tools/amounts.h"
 #include "tools/device.h"
 #include "tools/progress.h"
 
@@ -360,7 +361,6 @@ static void print_text(const struct session *s,
 		       const struct check_result *result)
 {
 	const char *device = s->arguments->device;
-	char data[16], room[16];
 
 	if (result->found || result->left)
 		print_rows(s, result);
@@ -375,11 +375,11 @@ static void print_text(const struct session *s,
 	       (unsigned long long)result->directories,
 	       (unsigned long long)result->extents,
 	       (unsigned long long)result->nodes,
-	       device_size_text(result->data_sectors * SECTOR_BYTES, data),
-	       device_size_text(result->free_sectors * SECTOR_BYTES, room));
+	       size_text((double)result->data_sectors * SECTOR_BYTES).s,
+	       size_text((double)result->free_sectors * SECTOR_BYTES).s);
 	if (result->bytes_verified)
 		printf("%s: %s of data verified, %llu bytes bad\n", device,
-		       device_size_text(result->bytes_verified, data),
+		       size_text((double)result->bytes_verified).s,
 		       (unsigned long long)result->bytes_bad);
 	if (result->left)
 		printf("%s: problems left: %llu%s\n", device,

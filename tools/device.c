@@ -1,5 +1,5 @@
 /*
- * device.c - opening, superblock, sizes.
+ * device.c - opening, superblock, what is in use.
  */
 #include "tools/device.h"
 
@@ -162,19 +162,4 @@ void device_realtime(bool on)
 	struct sched_param param = {.sched_priority = on};
 
 	sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
-}
-
-char *device_size_text(uint64_t bytes, char *buf)
-{
-	static const char *const units[] = { "B",   "KiB", "MiB", "GiB",
-					     "TiB", "PiB", "EiB" };
-	double size = (double)bytes;
-	unsigned unit = 0;
-
-	while (size >= 1024 && unit < 6) {
-		size /= 1024;
-		unit++;
-	}
-	snprintf(buf, 16, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
-	return buf;
 }

@@ -37,7 +37,4 @@ int device_read_super(struct disk *disk, struct super *super);
  * is allowed: a busy host is late by more than a turn. */
 void device_realtime(bool on);
 
-/* "1.8 TiB" and the like; buf of 16 bytes.  Returns buf. */
-char *device_size_text(uint64_t bytes, char *buf);
-
 #endif

@@ -1,6 +1,5 @@
 /*
- * facts.h - what traxctl finds in the JSON objects of the trax.* attributes,
- * and how it writes sizes, dates and durations for people.
+ * facts.h - what traxctl finds in the JSON objects of the trax.* attributes.
  */
 #ifndef TRAX_TOOLS_FACTS_H
 #define TRAX_TOOLS_FACTS_H
@@ -23,15 +22,5 @@ double sample_number(json_t *array, size_t i);
 /* Marks what is printed next: "bold", "bad"; "" ends that.  Nothing where the
  * output is no terminal, or NO_COLOR (no-color.org) says not to. */
 const char *mark(const char *how);
-
-struct text {
-	char s[64];
-};
-
-struct text size_text(double bytes);
-/* Seconds since 1970 as a local date; 0 or less: "never". */
-struct text date_text(double seconds);
-/* A duration in its two largest units; negative: "not known". */
-struct text duration_text(double seconds);
 
 #endif

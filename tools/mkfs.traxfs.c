@@ -25,6 +25,7 @@
 #include "extract/measure.h"
 #include "extract/probe/prober_disk.h"
 #include "fs/mkfs.h"
+#include "tools/amounts.h"
 #include "tools/device.h"
 #include "tools/progress.h"
 #include "tools/signature.h"
@@ -358,13 +359,13 @@ static void add_line(struct libscols_table *table, const char *name,
 
 static void add_lines(struct libscols_table *table, const struct report *r)
 {
-	char size[16], text[96];
+	char text[96];
 
 	add_line(table, "device", r->device);
 	add_line(table, "UUID", r->uuid);
 	add_line(table, "label", *r->label ? r->label : "(none)");
-	add_line(table, "size", device_size_text(r->bytes, size));
-	add_line(table, "for files", device_size_text(r->data_bytes, size));
+	add_line(table, "size", size_text((double)r->bytes).s);
+	add_line(table, "for files", size_text((double)r->data_bytes).s);
 	if (r->known >= 1)
 		snprintf(text, sizeof(text), "%llu, known",
 			 (unsigned long long)r->tracks);
@@ -373,10 +374,10 @@ static void add_lines(struct libscols_table *table, const struct report *r)
 			 100 * r->known);
 	else
 		snprintf(text, sizeof(text), "not known: taken as %s each",
-			 device_size_text(r->track_bytes, size));
+			 size_text(r->track_bytes).s);
 	add_line(table, "tracks", text);
 	snprintf(text, sizeof(text), "%u tracks, %s", r->log_tracks,
-		 device_size_text(r->log_bytes, size));
+		 size_text((double)r->log_bytes).s);
 	add_line(table, "log", text);
 	snprintf(text, sizeof(text), "%u tracks at first", r->node_tracks);
 	add_line(table, "tree nodes", text);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/amounts.h"
 #include "tools/draw.h"
 #include "tools/facts.h"
 #include "tools/page.h"

@@ -12,6 +12,7 @@
 #include "disk/disk.h"
 #include "fs/grow.h"
 #include "fuse/control.h"
+#include "tools/amounts.h"
 
 static void say_recovered(const struct server *s, uint64_t ns)
 {
@@ -220,8 +221,8 @@ int server_grow(void *arg, struct trax_grown *out, char *why, size_t bytes)
 	out->was = grown.was * SECTOR_BYTES;
 	out->now = grown.now * SECTOR_BYTES;
 	if (out->was != out->now)
-		msg_info("%s: grown from %.1f to %.1f MiB", s->name,
-			 (double)out->was / (1 << 20),
-			 (double)out->now / (1 << 20));
+		msg_info("%s: grown from %s to %s", s->name,
+			 size_text((double)out->was).s,
+			 size_text((double)out->now).s);
 	return 0;
 }

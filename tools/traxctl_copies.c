@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/draw.h"
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/progress.h"
 #include "tools/traxctl.h"

@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 #include "fs/grow.h"
+#include "tools/amounts.h"
 #include "tools/device.h"
 #include "tools/traxctl.h"
 
 static int say_grown(const struct arguments *a, const struct trax_grown *grown)
 {
-	char was[16], now[16];
+	struct text now;
 
 	if (a->json) {
 		printf("{\"bytes_before\": %llu, \"bytes\": %llu}\n",
@@ -27,13 +28,13 @@ static int say_grown(const struct arguments *a, const struct trax_grown *grown)
 		       (unsigned long long)grown->now);
 		return EXIT_SUCCESS;
 	}
-	device_size_text(grown->was, was);
-	device_size_text(grown->now, now);
+	now = size_text((double)grown->now);
 	if (grown->was == grown->now)
 		printf("%s: as large as its device already: %s\n", a->path,
-		       now);
+		       now.s);
 	else
-		printf("%s: grown from %s to %s\n", a->path, was, now);
+		printf("%s: grown from %s to %s\n", a->path,
+		       size_text((double)grown->was).s, now.s);
 	return EXIT_SUCCESS;
 }
 

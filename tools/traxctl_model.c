@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/page.h"
 #include "tools/platter_picture.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/trax.h"
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/manifest.h"
 #include "tools/scan_copy.h"

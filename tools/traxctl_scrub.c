@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 

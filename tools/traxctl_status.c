@@ -15,6 +15,7 @@
 #include <sys/statvfs.h>
 
 #include "base/text.h"
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 

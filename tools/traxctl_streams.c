@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fuse/trax_stream.h"
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 

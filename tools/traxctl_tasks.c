@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 

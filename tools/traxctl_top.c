@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/samples.h"
 #include "tools/traxctl.h"

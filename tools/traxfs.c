@@ -37,6 +37,7 @@
 #include "fuse/mount.h"
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
+#include "tools/amounts.h"
 #include "tools/device.h"
 #include "tools/loop.h"
 #include "tools/remount.h"
@@ -173,11 +174,11 @@ static int look_at_device(struct server *s)
 	if (rc)
 		return rc;
 	if (s->disk->limits.sectors >= super.sectors + TRAX_GROUP_SECTORS / 64)
-		msg_warn("%s: the device has %.1f MiB more than the file "
-			 "system; \"traxctl grow\" makes use of them",
-			 s->name,
-			 (double)(s->disk->limits.sectors - super.sectors) /
-			 (1 << 11));
+		msg_warn("%s: the device has %s more than the file system; "
+			 "\"traxctl grow\" makes use of them", s->name,
+			 size_text((double)(s->disk->limits.sectors -
+					    super.sectors) *
+				   SECTOR_BYTES).s);
 	memcpy(s->uuid, super.shown_uuid, sizeof(s->uuid));
 	s->logical_bytes = s->disk->limits.logical_bytes;
 	return 0;
