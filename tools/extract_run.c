@@ -22,6 +22,7 @@
 #include "extract/surface/heads.h"
 #include "tools/extract_run.h"
 #include "tools/extract_scsi.h"
+#include "tools/progress.h"
 
 /* With --quick a minute is shared out: seeks and overheads, the period, the
  * tracks, their angles. */
@@ -53,41 +54,23 @@
 
 /* ---- Progress ---- */
 
-struct progress {
-	struct extract_run *run;
-	const char *name;
-	uint64_t since_ns;
-};
-
-/* A line of progress is printed once in this time. */
-#define LINE_NS UINT64_C(5000000000)
-
-static void progress_say(const struct progress *p, double done)
+static void stage(const struct extract_run *run, const char *name)
 {
-	bool lines = p->run->progress == EXTRACT_LINES;
-	uint64_t now_ns = env_now_ns(p->run->prober->env);
-	uint64_t ns = now_ns - p->since_ns;
-	double left_s = done > 0.01 ?
-		(double)ns / 1e9 * (1 - done) / done : 0;
-
-	if (p->run->progress == EXTRACT_SILENT ||
-	    (lines && now_ns - p->run->said_ns < LINE_NS))
-		return;
-	p->run->said_ns = now_ns;
-	fprintf(stderr, "%s%s: %.0f %%", lines ? "" : "\r\033[K", p->name,
-		100 * done);
-	if (left_s >= 1)
-		fprintf(stderr, ", %u:%02u left", (unsigned)(left_s / 60),
-			(unsigned)left_s % 60);
-	if (lines)
-		fputc('\n', stderr);
-	fflush(stderr);
+	if (run->progress)
+		progress_stage(run->progress, name);
 }
 
-static void progress_end(const struct extract_run *run)
+/* The callbacks of progress below have the run as their argument. */
+static void say(const struct extract_run *run, double part)
 {
-	if (run->progress == EXTRACT_TERMINAL)
-		fprintf(stderr, "\r\033[K");
+	if (run->progress)
+		progress_say(run->progress, part, "");
+}
+
+static void clear(const struct extract_run *run)
+{
+	if (run->progress)
+		progress_clear(run->progress);
 }
 
 static bool known(const struct extract_run *run, enum profile_part part)
@@ -169,7 +152,6 @@ static int run_period(void *arg)
 struct mapping {
 	struct extract_run *run;
 	struct map *map;
-	struct progress progress;
 	uint64_t saved_ns;
 };
 
@@ -211,8 +193,8 @@ static int map_progress(const struct map_progress *progress, void *arg)
 	uint64_t now_ns = env_now_ns(m->run->prober->env);
 
 	if (progress->total_sectors)
-		progress_say(&m->progress, (double)progress->done_sectors /
-					   (double)progress->total_sectors);
+		say(m->run, (double)progress->done_sectors /
+			    (double)progress->total_sectors);
 	/* The state is saved seldom, because that takes time in which the drive
 	 * waits. */
 	if (now_ns - m->saved_ns > SAVE_NS)
@@ -241,15 +223,15 @@ static int map_all(struct mapping *m)
 
 static bool translate_progress(void *arg, uint64_t done, uint64_t blocks)
 {
-	const struct progress *p = arg;
+	const struct extract_run *run = arg;
 
-	progress_say(p, (double)done / (double)blocks);
-	return !p->run->stopped || !*p->run->stopped;
+	say(run, (double)done / (double)blocks);
+	return !run->stopped || !*run->stopped;
 }
 
 static void translate_save(void *arg)
 {
-	const struct extract_run *run = ((const struct progress *)arg)->run;
+	const struct extract_run *run = arg;
 
 	if (run->state_path)
 		extract_state_write(run->state_path, run->state);
@@ -259,16 +241,13 @@ static void translate_save(void *arg)
 static int run_translate(void *arg)
 {
 	struct extract_run *run = arg;
-	struct progress progress = {
-		run, "translations", env_now_ns(run->prober->env)
-	};
 	const struct extract_scsi scsi = {
 		.path = run->scsi,
 		.port = run->port,
 		.state = run->state,
 		.progress = translate_progress,
 		.save = translate_save,
-		.arg = &progress,
+		.arg = run,
 		.env = run->prober->env,
 	};
 	const char *why;
@@ -291,7 +270,6 @@ static int run_map(void *arg)
 	struct extract_run *run = arg;
 	struct mapping m = {
 		.run = run,
-		.progress = { run, "tracks", env_now_ns(run->prober->env) },
 		.saved_ns = env_now_ns(run->prober->env),
 	};
 	struct map_options options = {
@@ -311,7 +289,7 @@ static int run_map(void *arg)
 		err = err ? err : kept;
 	}
 	map_close(m.map);
-	progress_end(run);
+	clear(run);
 	msg_info("%" PRIu64 " tracks known, %.3f %% of the sectors unknown, %"
 		 PRIu64 " reads, %.1f s", run->map.tracks,
 		 100 * (1 - (double)geom_known_sectors(
@@ -329,7 +307,7 @@ static int run_map(void *arg)
 
 static int angles_progress(void *arg, double part)
 {
-	progress_say(arg, part);
+	say(arg, part);
 	return 0;
 }
 
@@ -338,14 +316,11 @@ static int angles_progress(void *arg, double part)
 static int trim(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
-	struct progress progress = {
-		run, "angles", env_now_ns(run->prober->env)
-	};
 	const struct trim_options options = {
 		.period_ps = p->mech.period_ps,
 		.most_ns = run->quick ? QUICK_TRIM_NS : 0,
 		.progress = angles_progress,
-		.arg = &progress,
+		.arg = run,
 	};
 	struct trim_stats stats;
 	struct geom *geom;
@@ -417,13 +392,10 @@ static int run_angles(void *arg)
 {
 	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
-	struct progress progress = {
-		run, "angles", env_now_ns(run->prober->env)
-	};
 	const struct angles_options options = {
 		.period_ps = p->mech.period_ps,
 		.progress = angles_progress,
-		.arg = &progress,
+		.arg = run,
 	};
 	struct angles_stats stats;
 	struct geom *geom;
@@ -463,22 +435,18 @@ static void mech_progress(void *arg, enum mech_stage stage, double part)
 		[MECH_SETTLE] = 0.95, [MECH_STAGES] = 1,
 	};
 
-	progress_say(arg, share[stage] +
-			  part * (share[stage + 1] - share[stage]));
+	say(arg, share[stage] + part * (share[stage + 1] - share[stage]));
 }
 
 static int run_mech(void *arg)
 {
 	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
-	struct progress progress = {
-		run, "mechanics", env_now_ns(run->prober->env)
-	};
 	struct mech_options options = {
 		.most_ns = run->quick ? QUICK_MECH_NS : 0,
 		.scratch = run->scratch,
 		.progress = mech_progress,
-		.arg = &progress,
+		.arg = run,
 	};
 	struct mech mech;
 	int err;
@@ -495,7 +463,7 @@ static int run_mech(void *arg)
 
 static void verify_progress(void *arg, double part)
 {
-	progress_say(arg, part);
+	say(arg, part);
 }
 
 static bool is_good(void *arg, const struct geom_track *track)
@@ -510,9 +478,6 @@ static bool is_good(void *arg, const struct geom_track *track)
 static int verify_all(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
-	struct progress progress = {
-		run, "verification", env_now_ns(run->prober->env)
-	};
 	uint64_t tracks = geom_tracks(p->geom), n = 0;
 	bool *bad = calloc(tracks, sizeof(*bad));
 	struct geom *cleaned;
@@ -520,7 +485,7 @@ static int verify_all(struct extract_run *run)
 
 	if (!err)
 		err = verify_tracks(run->prober, p->geom, p->mech.period_ps,
-				    bad, verify_progress, &progress);
+				    bad, verify_progress, run);
 	for (uint64_t i = 0; !err && i < tracks; i++)
 		n += bad[i];
 	if (!err && n) {
@@ -682,10 +647,9 @@ static bool run_knows(void *arg, enum profile_part part)
 static void run_begin(void *arg, const char *name)
 {
 	struct extract_run *run = arg;
-	struct progress progress = { run, name,
-				     env_now_ns(run->prober->env) };
 
-	progress_say(&progress, 0);
+	stage(run, name);
+	say(run, 0);
 }
 
 /* What an interrupted stage has found is written down as well. */
@@ -693,7 +657,7 @@ static void run_end(void *arg)
 {
 	struct extract_run *run = arg;
 
-	progress_end(run);
+	clear(run);
 	if (run->state->profile && run->state_path)
 		extract_state_write(run->state_path, run->state);
 }

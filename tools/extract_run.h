@@ -30,13 +30,7 @@ enum extract_end {
 	EXTRACT_UNREADABLE = 10, /* read errors wherever it was tried */
 };
 
-/* How progress is reported: not at all, on one line of a terminal, or as a line
- * every few seconds. */
-enum extract_progress {
-	EXTRACT_SILENT,
-	EXTRACT_TERMINAL,
-	EXTRACT_LINES,
-};
+struct progress;
 
 struct extract_run {
 	struct prober *prober;
@@ -48,9 +42,7 @@ struct extract_run {
 	struct scsi_port *port;		/* port by which it is asked; NULL: the
 					 * device is opened */
 	bool quick, scratch;
-	enum extract_progress progress;
-	uint64_t said_ns;		      /* when progress was last
-					       * printed */
+	struct progress *progress;	/* NULL: nothing is said of it */
 	const volatile sig_atomic_t *stopped; /* set by a signal; NULL: never */
 
 	/* Set by extract_run: */

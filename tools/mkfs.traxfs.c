@@ -215,7 +215,7 @@ static void measured(void *arg, const char *stage, double part)
 	struct progress *progress = arg;
 
 	if (part <= 0)
-		progress->what = stage;
+		progress_stage(progress, stage);
 	progress_say(progress, part, "");
 }
 

@@ -21,14 +21,30 @@ void progress_mute(void)
 	mute = true;
 }
 
-void progress_begin(struct progress *p, const char *what)
+void progress_begin_as(struct progress *p, const char *what, struct env *env,
+		       bool terminal)
 {
 	*p = (struct progress){
+		.env = env,
 		.what = what,
-		.begun_ns = env_now_ns(env_real()),
-		.terminal = isatty(STDERR_FILENO),
+		.begun_ns = env_now_ns(env),
+		.terminal = terminal,
 	};
 	p->said_ns = p->begun_ns;
+}
+
+void progress_begin(struct progress *p, const char *what)
+{
+	progress_begin_as(p, what, env_real(), isatty(STDERR_FILENO));
+}
+
+void progress_stage(struct progress *p, const char *what)
+{
+	p->what = what;
+	p->begun_ns = env_now_ns(p->env);
+	/* A line is not older than its stage. */
+	if (p->terminal)
+		p->said_ns = 0;
 }
 
 static void say_left(double took_s, double part)
@@ -40,7 +56,7 @@ static void say_left(double took_s, double part)
 
 void progress_say(struct progress *p, double part, const char *more)
 {
-	uint64_t now_ns = env_now_ns(env_real());
+	uint64_t now_ns = env_now_ns(p->env);
 
 	if (mute ||
 	    now_ns - p->said_ns < (p->terminal ? TERMINAL_NS : LINES_NS))

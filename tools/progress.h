@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct env;
+
 struct progress {
+	struct env *env;
 	const char *what;
 	uint64_t begun_ns, said_ns;
 	bool terminal;
@@ -20,6 +23,11 @@ struct progress {
 void progress_mute(void);
 /* `what` is not copied. */
 void progress_begin(struct progress *progress, const char *what);
+/* The same by another clock, and whatever stderr is. */
+void progress_begin_as(struct progress *progress, const char *what,
+		       struct env *env, bool terminal);
+/* A further stage of the same task: what is left is told of that alone. */
+void progress_stage(struct progress *progress, const char *what);
 /* `part` of it is over, 0 to 1; below 0: that is not known.  `more` is written
  * behind it; "" for nothing. */
 void progress_say(struct progress *progress, double part, const char *more);

@@ -28,6 +28,7 @@
 #include "tools/device.h"
 #include "tools/extract_run.h"
 #include "tools/plot.h"
+#include "tools/progress.h"
 #include "tools/signature.h"
 
 /* Boundaries that --verify looks at: an error in a hundred tracks is found nine
@@ -418,8 +419,7 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 {
 	struct extract_state state = { 0 };
 	char *path = a->state ? strdup(a->state) : extract_state_path(id);
-	enum extract_progress shown = isatty(STDERR_FILENO) ?
-				      EXTRACT_TERMINAL : EXTRACT_LINES;
+	struct progress progress;
 	struct extract_run run = {
 		.state = &state,
 		.state_path = path,
@@ -427,11 +427,12 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 		.scsi = a->scsi ? a->device : NULL,
 		.quick = a->quick,
 		.scratch = a->scratch,
-		.progress = a->quiet ? EXTRACT_SILENT : shown,
+		.progress = a->quiet ? NULL : &progress,
 		.stopped = &stopped,
 	};
 	enum extract_end end = EXTRACT_FAILED;
 
+	progress_begin(&progress, a->device);
 	run.prober = prober_disk_new(env_real(), disk, a->scratch != NULL,
 				     &stopped);
 	if (path && run.prober && !take_state(a, path, &state)) {

@@ -23,6 +23,7 @@
 #include "tests/rig/scsi_target.h"
 #include "tests/rig/test.h"
 #include "tools/extract_run.h"
+#include "tools/progress.h"
 
 /* A port that counts, and stops the run some commands on. */
 struct counting {
@@ -520,6 +521,7 @@ START_TEST(progress_in_lines)
 {
 	int saved = dup(STDERR_FILENO);
 	FILE *said = tmpfile();
+	struct progress progress;
 	unsigned lines = 0;
 	uint64_t end_ns;
 	char text[200];
@@ -527,7 +529,8 @@ START_TEST(progress_in_lines)
 
 	ck_assert_ptr_nonnull(said);
 	open_drive(&r, 3, 60000000);
-	r.run.progress = EXTRACT_LINES;
+	progress_begin_as(&progress, "", r.run.prober->env, false);
+	r.run.progress = &progress;
 	fflush(stderr);
 	dup2(fileno(said), STDERR_FILENO);
 	extract_run(&r.run);
