@@ -10,6 +10,7 @@
 
 #include "tools/amounts.h"
 #include "tools/facts.h"
+#include "tools/progress.h"
 #include "tools/traxctl.h"
 
 #define ATTRIBUTE "trax.moves"
@@ -99,20 +100,28 @@ static int batch_add(void *arg, uint64_t ino)
 /* Until nothing waits any more, or it is paused. */
 static int wait_for_end(const char *root)
 {
+	struct progress progress;
+	double waiting, most = 1;
 	bool over = false;
 	json_t *moves, *order;
+	char more[64];
 
+	progress_begin(&progress, "order");
 	while (!over) {
 		usleep(LOOK_US);
 		moves = read_json(root, ATTRIBUTE);
 		if (!moves)
 			return -1;
 		order = fact_at(moves, "order");
+		waiting = fact_number(order, "files_waiting");
+		most = waiting > most ? waiting : most;
+		snprintf(more, sizeof(more), "%.0f files wait", waiting);
+		progress_say(&progress, 1 - waiting / most, more);
 		over = !order || fact_is_set(order, "paused") ||
-		       (!fact_is_set(order, "at_work") &&
-			!(fact_number(order, "files_waiting") > 0));
+		       (!fact_is_set(order, "at_work") && !(waiting > 0));
 		json_decref(moves);
 	}
+	progress_clear(&progress);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/manifest.h"
+#include "tools/progress.h"
 #include "tools/scan_copy.h"
 #include "tools/traxctl.h"
 #include "tools/verity.h"
@@ -27,7 +28,7 @@ struct sink {
 	size_t pattern_bytes;
 	struct manifest *manifest;	/* NULL: digests are printed */
 	struct scan_copy copy;
-	bool progress;
+	struct progress progress;
 	int bad;		/* files that were not seen, or not whole */
 	uint64_t matches;
 	uint64_t readable, unreadable;	/* bytes of free space */
@@ -208,23 +209,23 @@ static int take_nothing(struct sink *sink, const struct trax_record *r)
 
 /* ---- the loop ---- */
 
-static void show_progress(const struct trax_status *s)
+static void show_progress(struct sink *sink, const struct trax_status *s)
 {
 	double rate = s->run_ns ? (double)s->given_bytes * 1e9 /
 				  (double)s->run_ns : 0;
-	double left = s->total_bytes > s->given_bytes ?
-			      (double)(s->total_bytes - s->given_bytes) : 0;
+	char more[96];
 
-	fprintf(stderr, "\r\033[Kscan: %.1f %% of %s, %llu files, %.1f MB/s, "
-		"%s left", s->total_bytes ? 100.0 * (double)s->given_bytes /
-		(double)s->total_bytes : 100.0,
-		size_text((double)s->total_bytes).s,
-		(unsigned long long)s->whole_files, rate / 1e6,
-		duration_text(rate > 0 ? left / rate : -1).s);
+	snprintf(more, sizeof(more), "of %s, %llu files, %.1f MB/s",
+		 size_text((double)s->total_bytes).s,
+		 (unsigned long long)s->whole_files, rate / 1e6);
+	progress_say(&sink->progress, s->total_bytes ?
+		     (double)s->given_bytes / (double)s->total_bytes : 1,
+		     more);
 }
 
 static void note_bad(struct sink *sink, const struct trax_record *r)
 {
+	progress_clear(&sink->progress);
 	if (r->type == TRAX_BUSY)
 		fprintf(stderr, "traxctl: %s: %s\n", r->path,
 			strerror(-r->error));
@@ -242,16 +243,16 @@ static int run(struct trax_scan *scan, struct sink *sink)
 	struct trax_record r;
 	int rc, err = 0;
 
+	progress_begin(&sink->progress, "scan");
 	while (!err && (rc = trax_scan_next(scan, &r)) == 1) {
 		if (r.type != TRAX_STATUS) {
 			note_bad(sink, &r);
 			err = sink->take(sink, &r);
-		} else if (sink->progress) {
-			show_progress(&r.status);
+		} else {
+			show_progress(sink, &r.status);
 		}
 	}
-	if (sink->progress)
-		fputc('\n', stderr);
+	progress_clear(&sink->progress);
 	if (!err && fflush(sink->out))
 		err = -errno;
 	return err ? err : rc;
@@ -439,7 +440,8 @@ int scan_main(int argc, char **argv)
 		      "command; with --free only a command\n", stderr);
 		return EXIT_WRONG_USE;
 	}
-	sink.progress = !a.quiet && isatty(STDERR_FILENO);
+	if (a.quiet)
+		progress_mute();
 	if (a.manifest)
 		rc = manifest_open(a.manifest, &sink.manifest);
 	if (a.copy)

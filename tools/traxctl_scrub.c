@@ -9,12 +9,11 @@
 
 #include "tools/amounts.h"
 #include "tools/facts.h"
+#include "tools/progress.h"
 #include "tools/traxctl.h"
 
 #define ATTRIBUTE "trax.scrub"
 #define WAIT_US 500000		/* between two looks at a running scrub */
-#define LINE_LOOKS 10u		/* looks for each line that is printed, where
-				 * there is no terminal */
 
 /* How far a pass is, with its rate and what is left of it. */
 static void print_progress(json_t *status)
@@ -78,34 +77,60 @@ static int act(const struct arguments *a, uint32_t command)
 	return control_ioctl(a->path, &c) ? complain(a, "scrub") : 0;
 }
 
+static void say_progress(struct progress *progress, json_t *status)
+{
+	char more[96];
+
+	snprintf(more, sizeof(more), "of %s, %.1f MB/s",
+		 size_text(fact_number(status, "all_bytes")).s,
+		 fact_number(status, "mb_per_s"));
+	progress_say(progress, fact_number(status, "percent") / 100, more);
+}
+
+/* How a pass has ended, or why it goes on no more. */
+static int say_end(const struct arguments *a, json_t *status)
+{
+	double errors = fact_number(status, "errors");
+	double seconds = fact_number(status, "ended_seconds") -
+			 fact_number(status, "begun_seconds");
+
+	if (!strcmp(fact_string(status, "state"), "paused")) {
+		fprintf(stderr, "traxctl: %s: paused at %.1f %%: \"traxctl "
+			"scrub resume\" goes on\n", a->path,
+			fact_number(status, "percent"));
+		return EXIT_FAILED;
+	}
+	printf("scrub: %.0f %% of %s in %s, %s\n",
+	       fact_number(status, "percent"),
+	       size_text(fact_number(status, "all_bytes")).s,
+	       duration_text(seconds).s, errors ? "damage" : "no damage");
+	if (!errors)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "traxctl: %s: damage in %.0f places: \"traxctl errors "
+		"%s\" names them\n", a->path, errors, a->path);
+	return EXIT_FAILED;
+}
+
 /* Waits until no pass is under way; its result. */
 static int wait_for_end(const struct arguments *a)
 {
-	const bool terminal = isatty(STDOUT_FILENO);
-	unsigned looks = 0;
-	json_t *status;
-	bool running, bad;
+	struct progress progress;
+	json_t *status = NULL;
+	int code;
 
+	progress_begin(&progress, "scrub");
 	do {
+		json_decref(status);
 		usleep(WAIT_US);
 		status = read_json(a->path, ATTRIBUTE);
 		if (!status)
 			return complain(a, ATTRIBUTE);
-		running = !strcmp(fact_string(status, "state"), "running");
-		bad = fact_number(status, "errors") != 0;
-		if (terminal || (running && looks % LINE_LOOKS == 0)) {
-			fputs(terminal ? "\r\033[Kscrub: " : "scrub: ", stdout);
-			print_progress(status);
-			fputs(terminal && running ? "" : "\n", stdout);
-			fflush(stdout);
-		}
-		looks++;
-		json_decref(status);
-	} while (running);
-	if (bad)
-		fprintf(stderr, "traxctl: %s: damage was met: traxctl errors\n",
-			a->path);
-	return bad ? EXIT_FAILED : 0;
+		say_progress(&progress, status);
+	} while (!strcmp(fact_string(status, "state"), "running"));
+	progress_clear(&progress);
+	code = say_end(a, status);
+	json_decref(status);
+	return code;
 }
 
 int run_scrub(const struct arguments *a)

@@ -55,6 +55,24 @@ quiet() {
 }
 quiet "$tools/traxctl" replicate -q "$mnt/tools"
 quiet "$tools/traxctl" scrub -q --wait start "$mnt"
+# What is not quiet ends with all of it, or says why not.
+"$tools/traxctl" scrub start --wait "$mnt" >"$work/out" 2>"$work/said" ||
+	fail "scrub: $(cat "$work/said")"
+grep -q '^scrub: 100 % of .* MiB in .* s, no damage$' "$work/out" ||
+	fail "scrub: $(cat "$work/out" "$work/said")"
+"$tools/traxctl" scrub start "$mnt" || fail "scrub start"
+"$tools/traxctl" scrub pause "$mnt" || fail "scrub pause"
+("$tools/traxctl" scrub start --wait "$mnt" >"$work/out" 2>"$work/said"
+	echo $? >"$work/code") &
+for _ in $(seq 100); do
+	"$tools/traxctl" --json scrub status "$mnt" | grep -q '"running"' &&
+		break
+	sleep 0.1
+done
+"$tools/traxctl" scrub pause "$mnt" || fail "scrub pause"
+wait
+[ "$(cat "$work/code")" = 1 ] && grep -q 'paused at .* goes on' "$work/said" ||
+	fail "a pass that was paused: $(cat "$work/code" "$work/said")"
 umount "$mnt" || fail umount
 check "$image"
 quiet "$tools/chkfs.traxfs" -q --data "$image"
