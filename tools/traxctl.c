@@ -10,14 +10,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/progress.h"
 #include "tools/traxctl.h"
 
 #define MANY 0xffffu		/* operands */
+#define HELP_COLUMNS 79		/* what a terminal of 80 shows on one line */
 #define HELP_KEY '?'		/* the same as argp's own key */
 #define USAGE_KEY 'u'
 #define VERSION_KEY 'V'
+
+/* Which operands are mount points: of a directory below one its mount point is
+ * taken. */
+enum mounts { NO_MOUNT, ONLY_IS_MOUNT, LAST_IS_MOUNT, ALL_ARE_MOUNTS };
 
 struct command {
 	const char *name;
@@ -25,6 +31,7 @@ struct command {
 	const char *help;	/* help in one line */
 	const char *takes;	/* keys of its options */
 	unsigned least, most;	/* operands */
+	enum mounts mounts;
 	int (*run)(const struct arguments *a);
 	const char *more;	/* NULL: nothing more is to be said */
 };
@@ -36,58 +43,63 @@ static int run_sync(const struct arguments *a)
 
 static const struct command commands[] = {
 	{ "status", "MOUNTPOINT", "how it is; --all: all that is counted",
-	  "jA", 1, 1, run_status, NULL },
+	  "jA", 1, 1, ALL_ARE_MOUNTS, run_status, NULL },
 	{ "metrics", "MOUNTPOINT...", "its counters, as Prometheus reads them",
-	  "", 1, MANY, run_metrics, NULL },
-	{ "model", "MOUNTPOINT", "what it believes of the disk", "j", 1, 1,
-	  run_model, NULL },
+	  "", 1, MANY, ALL_ARE_MOUNTS, run_metrics, NULL },
+	{ "model", "MOUNTPOINT", "what it believes of the disk",
+	  "j", 1, 1, ALL_ARE_MOUNTS, run_model, NULL },
 	{ "top", "MOUNTPOINT", "a live view: the disk, its requests, tasks",
-	  "", 1, 1, run_top, "Each second anew until q or Ctrl-C; once, when "
-	  "the output is no terminal." },
+	  "", 1, 1, ALL_ARE_MOUNTS, run_top,
+	  "Each second anew until q or Ctrl-C; once, when the output is no "
+	  "terminal." },
 	{ "report", "MOUNTPOINT", "the same as a page in HTML; --output FILE",
-	  "o", 1, 1, run_report, NULL },
-	{ "extents", "FILE", "where a file lies, cut at tracks", "j", 1, 1,
-	  run_extents, NULL },
-	{ "tracks", "FILE", "the same, one line for each track", "j", 1, 1,
-	  run_tracks, NULL },
+	  "o", 1, 1, ALL_ARE_MOUNTS, run_report, NULL },
+	{ "extents", "FILE", "where a file lies, cut at tracks",
+	  "j", 1, 1, NO_MOUNT, run_extents, NULL },
+	{ "tracks", "FILE", "the same, one line for each track",
+	  "j", 1, 1, NO_MOUNT, run_tracks, NULL },
 	{ "replicas", "PATH", "copies of a file; counts, on the mount point",
-	  "jds", 1, 1, run_replicas, NULL },
-	{ "replicate", "PATH...", "copies files to near --near or --at", "naq",
-	  1, MANY, run_replicate, "Without --near and --at: to where the disk "
-	  "is used most." },
+	  "jds", 1, 1, NO_MOUNT, run_replicas, NULL },
+	{ "replicate", "PATH...", "copies files to near --near or --at",
+	  "naq", 1, MANY, NO_MOUNT, run_replicate,
+	  "Without --near and --at: to where the disk is used most." },
 	{ "heat", "MOUNTPOINT", "where the disk was used; --svg draws it",
-	  "jS", 1, 1, run_heat, NULL },
-	{ "scrub", "ACTION DIR", "status, start, pause or resume", "jwq", 2, 2,
-	  run_scrub, "Reads and verifies all of the disk in the background. "
+	  "jS", 1, 1, ALL_ARE_MOUNTS, run_heat, NULL },
+	{ "scrub", "ACTION DIR", "status, start, pause or resume",
+	  "jwq", 2, 2, LAST_IS_MOUNT, run_scrub,
+	  "Reads and verifies all of the disk in the background. "
 	  "With --wait \"start\" returns when the pass is over: 1 if damage "
 	  "was met." },
 	{ "tasks", "[ACTION] DIR", "what works in the background; pause, "
-	  "resume, limit", "j", 1, 3, run_tasks,
+	  "resume, limit", "j", 1, 3, LAST_IS_MOUNT, run_tasks,
 	  "Actions: pause TASK, resume TASK, limit PERCENT." },
 	{ "streams", "[admit] PATH [RATE]", "readers with a pace; promises "
-	  "to them", "j", 1, 3, run_streams, "Of a mount point: all of them.  "
-	  "\"admit FILE RATE\" promises readers of a file so many bytes (or "
-	  "K, M, G) a second, 0 none; 1 if the disk can't do it." },
+	  "to them", "j", 1, 3, ONLY_IS_MOUNT, run_streams,
+	  "Of a mount point: all of them.  \"admit FILE RATE\" promises "
+	  "readers of a file so many bytes (or K, M, G) a second, 0 none; 1 if "
+	  "the disk can't do it." },
 	{ "order", "ACTION PATH...", "now: brings files together; status, "
-	  "pause, resume", "jwq", 2, MANY, run_order,
+	  "pause, resume", "jwq", 2, MANY, NO_MOUNT, run_order,
 	  "What lies in pieces, and small files of one track together, in the "
 	  "background.  With --wait \"now\" returns when all is done." },
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
-	  "", 2, 2, run_budget, NULL },
+	  "", 2, 2, LAST_IS_MOUNT, run_budget, NULL },
 	{ "label", "[NEW] PATH", "the label of a mount point or device, or a "
-	  "new one", "", 1, 2, run_label, NULL },
+	  "new one", "", 1, 2, LAST_IS_MOUNT, run_label, NULL },
 	{ "uuid", "[NEW] PATH", "its UUID, or a new one, or \"random\"", "",
-	  1, 2, run_uuid, NULL },
-	{ "grow", "PATH", "makes the file system of a mount point or device as "
-	  "large as the device", "jq", 1, 1, run_grow,
+	  1, 2, LAST_IS_MOUNT, run_uuid, NULL },
+	{ "grow", "PATH", "makes a file system as large as its device",
+	  "jq", 1, 1, LAST_IS_MOUNT, run_grow,
 	  "Once the device has become larger.  Nothing makes it smaller." },
-	{ "errors", "MOUNTPOINT", "damage that was met", "j", 1, 1,
-	  run_errors, NULL },
-	{ "scan", "OPTION...", "all files below a path: scan --help", "", 0, 0,
-	  NULL, NULL },
-	{ "sync", "MOUNTPOINT", "everything to the medium", "", 1, 1,
-	  run_sync, NULL },
+	{ "errors", "MOUNTPOINT", "damage that was met",
+	  "j", 1, 1, ALL_ARE_MOUNTS, run_errors, NULL },
+	{ "scan", "OPTION...", "all files below a path: scan --help",
+	  "", 0, 0, NO_MOUNT, NULL, NULL },
+	{ "sync", "MOUNTPOINT", "everything to the medium",
+	  "", 1, 1, ALL_ARE_MOUNTS, run_sync, NULL },
 };
+/* What is longer has its help behind a blank. */
+#define OPERANDS_COLUMN 14
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static const struct argp_option options[] = {
@@ -146,6 +158,21 @@ static void print_usage_of(FILE *f, const struct command *c)
 	fprintf(f, " %s\n", c->operands);
 }
 
+static void print_wrapped(const char *text)
+{
+	const char *end, *next;
+
+	while (strlen(text) > HELP_COLUMNS) {
+		end = text;
+		while ((next = strchr(end + 1, ' ')) &&
+		       next - text <= HELP_COLUMNS)
+			end = next;
+		printf("%.*s\n", (int)(end - text), text);
+		text = end + strspn(end, " ");
+	}
+	puts(text);
+}
+
 static void print_help_of(const struct command *c)
 {
 	const struct argp_option *o;
@@ -153,7 +180,7 @@ static void print_help_of(const struct command *c)
 	print_usage_of(stdout, c);
 	printf("traxctl %s: %s.\n", c->name, c->help);
 	if (c->more)
-		printf("%s\n", c->more);
+		print_wrapped(c->more);
 	if (*c->takes)
 		putchar('\n');
 	for (o = options; o->name; o++)
@@ -176,8 +203,9 @@ static char *help_filter(int key, const char *text, void *input)
 		return NULL;
 	fputs("Commands:\n", f);
 	for (i = 0; i < COMMANDS; i++)
-		fprintf(f, "  %-10s%-14s%s\n", commands[i].name,
-			commands[i].operands, commands[i].help);
+		fprintf(f, "  %-10s%-*s %s\n", commands[i].name,
+			OPERANDS_COLUMN, commands[i].operands,
+			commands[i].help);
 	fclose(f);
 	return list;
 }
@@ -263,9 +291,34 @@ static void take_operand(struct arguments *a, char *arg,
 			argp_error(state, "no command \"%s\"", arg);
 		return;
 	}
-	if (!a->paths_n)
-		a->path = arg;
-	a->paths[a->paths_n++] = arg;
+	a->paths[a->paths_n] = strdup(arg);
+	if (!a->paths[a->paths_n++])
+		argp_failure(state, EXIT_FAILED, ENOMEM, "%s", arg);
+}
+
+/* A path is left as it is where no traxfs is mounted. */
+static void take_mount_points(struct arguments *a)
+{
+	static const unsigned from_last[] = {
+		[ONLY_IS_MOUNT] = 1, [LAST_IS_MOUNT] = 1,
+		[ALL_ARE_MOUNTS] = MANY,
+	};
+	enum mounts mounts = a->command->mounts;
+	unsigned i, n = from_last[mounts];
+	struct stat st;
+	char *root;
+
+	if (mounts == ONLY_IS_MOUNT && a->paths_n > 1)
+		n = 0;
+	for (i = a->paths_n; i-- > 0 && n-- > 0;) {
+		if (stat(a->paths[i], &st) || !S_ISDIR(st.st_mode))
+			continue;
+		root = traxfs_mount_point(a->paths[i]);
+		if (!root)
+			continue;
+		free(a->paths[i]);
+		a->paths[i] = root;
+	}
 }
 
 /* Called when all arguments are known: does the command take the options that
@@ -325,13 +378,16 @@ int main(int argc, char **argv)
 		"Shows and controls a mounted traxfs.\v ", NULL, help_filter,
 		NULL,
 	};
+	static char scan_name[] = "traxctl scan";	/* in its messages */
 	struct arguments a = { .set = -1 };
 	int code;
 
 	say_help(argv, argc);
 	/* It has options of its own, and a command line behind them. */
-	if (argc > 1 && !strcmp(argv[1], "scan"))
+	if (argc > 1 && !strcmp(argv[1], "scan")) {
+		argv[1] = scan_name;
 		return scan_main(argc - 1, argv + 1);
+	}
 	a.paths = calloc((size_t)argc + 1, sizeof(*a.paths));
 	if (!a.paths)
 		return EXIT_FAILED;
@@ -342,7 +398,11 @@ int main(int argc, char **argv)
 		if (!freopen("/dev/null", "w", stdout))
 			return EXIT_FAILED;
 	}
+	take_mount_points(&a);
+	a.path = a.paths[0];
 	code = a.command->run(&a);
+	while (a.paths_n)
+		free(a.paths[--a.paths_n]);
 	free(a.paths);
 	return code;
 }

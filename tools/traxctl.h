@@ -39,11 +39,20 @@ static inline uint64_t option_bit(int key)
 	return 1ull << (key - '?');
 }
 
+/* traxctl_mount.c */
+/* The mount point that a path lies in, which may be it; the caller frees.
+ * NULL: errno says why. */
+char *mount_point(const char *path);
+/* The same where a traxfs is mounted; NULL elsewhere. */
+char *traxfs_mount_point(const char *path);
+/* What is mounted on the mount point of a path; false: that is not known. */
+bool mount_device(const char *path, char *device, size_t bytes);
+/* Reports errno for `what` and a->path; returns EXIT_FAILED. */
+int complain(const struct arguments *a, const char *what);
+
 /* traxctl_facts.c */
 int run_extents(const struct arguments *a);
 int run_tracks(const struct arguments *a);
-/* Reports errno for `what`; returns EXIT_FAILED. */
-int complain(const struct arguments *a, const char *what);
 /* Reads a JSON attribute; NULL: errno says why. The caller drops the
  * reference. */
 json_t *read_json(const char *path, const char *name);
@@ -84,10 +93,6 @@ void heat_svg(FILE *f, json_t *heat);
 /* Calls each() for every file below the paths, by name, until it fails: its
  * result. */
 int walk_files(char **paths, int (*each)(void *arg, uint64_t ino), void *arg);
-
-/* The mount point that a path lies in; the caller frees.  NULL: errno says
- * why. */
-char *mount_point(const char *path);
 
 /* traxctl_order.c */
 int run_order(const struct arguments *a);

@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/draw.h"
+#include "format/format.h"
 #include "tools/amounts.h"
+#include "tools/draw.h"
 #include "tools/facts.h"
 #include "tools/progress.h"
 #include "tools/traxctl.h"
@@ -24,34 +25,6 @@
 #define WIDTH 1000
 #define HEIGHT 600
 #define LEFT 80
-
-/* The mount point of a path, which may be it; the caller frees. */
-char *mount_point(const char *path)
-{
-	char *full = realpath(path, NULL), *slash;
-	struct stat st, up;
-
-	if (!full || stat(full, &st)) {
-		free(full);
-		return NULL;
-	}
-	for (;;) {
-		char saved[PATH_MAX];
-
-		snprintf(saved, sizeof(saved), "%s", full);
-		slash = strrchr(full, '/');
-		if (slash == full)
-			full[1] = 0;
-		else
-			*slash = 0;
-		if (stat(full, &up) || up.st_dev != st.st_dev) {
-			snprintf(full, strlen(saved) + 1, "%s", saved);
-			return full;
-		}
-		if (slash == full)
-			return full;
-	}
-}
 
 /* ---- errors ---- */
 
@@ -147,6 +120,8 @@ static json_t *flat_copies(json_t *array)
 					json_object_get(e, "offset"));
 			json_object_set(line, "length",
 					json_object_get(e, "length"));
+			json_object_set_new(line, "last_use", json_string(
+				date_text(fact_number(copy, "last_use")).s));
 			json_array_append_new(flat, line);
 		}
 	}
@@ -219,6 +194,11 @@ int run_replicas(const struct arguments *a)
 
 	if (a->drop)
 		return drop_replicas(a);
+	if (a->set > TRAX_MAX_REPLICAS) {
+		fprintf(stderr, "traxctl: --set: %u of a block at most\n",
+			TRAX_MAX_REPLICAS);
+		return EXIT_WRONG_USE;
+	}
 	if (a->set >= 0)
 		return change_replicas(a, TRAX_CONTROL_SET_REPLICAS,
 				       (uint64_t)a->set);

@@ -19,17 +19,6 @@
 
 #define VALUE_BYTES 65536u	/* the most an attribute holds */
 
-int complain(const struct arguments *a, const char *what)
-{
-	if (errno == ENODATA || errno == EOPNOTSUPP || errno == ENOTTY)
-		fprintf(stderr, "traxctl: %s: no %s there: not on a traxfs, or "
-			"the wrong kind of file\n", a->path, what);
-	else
-		fprintf(stderr, "traxctl: %s: %s: %s\n", a->path, what,
-			strerror(errno));
-	return EXIT_FAILED;
-}
-
 /* The text of an attribute, terminated; the caller frees.  NULL: errno. */
 static char *read_attribute(const char *path, const char *name)
 {

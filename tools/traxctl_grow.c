@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,19 +40,11 @@ static int say_grown(const struct arguments *a, const struct trax_grown *grown)
 /* A loop device learns of a larger file only when somebody says so. */
 static void renew_loop(const char *mountpoint)
 {
-	FILE *f = setmntent("/proc/self/mounts", "r");
-	char *full = realpath(mountpoint, NULL);
-	char device[256] = "";
-	struct mntent *e;
+	char device[256];
 	int fd;
 
-	while (f && full && (e = getmntent(f)))
-		if (!strcmp(e->mnt_dir, full))
-			snprintf(device, sizeof(device), "%s", e->mnt_fsname);
-	if (f)
-		endmntent(f);
-	free(full);
-	if (strncmp(device, "/dev/loop", 9))
+	if (!mount_device(mountpoint, device, sizeof(device)) ||
+	    strncmp(device, "/dev/loop", 9))
 		return;
 	fd = open(device, O_RDONLY | O_CLOEXEC);
 	/* If this fails the loop device stays as large as it was. */

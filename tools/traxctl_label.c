@@ -49,10 +49,17 @@ static void print_label(const struct super *super)
 static int label_of_mount(const struct arguments *a, const char *path,
 			  const char *new)
 {
+	char *root = traxfs_mount_point(path);
 	char text[FSLABEL_MAX] = "";
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc;
+	int fd, rc;
 
+	/* Other file systems have labels by the same ioctl. */
+	if (!root && !access(path, F_OK))
+		errno = ENODATA;
+	if (!root)
+		return complain(a, "label");
+	fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(root);
 	if (fd < 0)
 		return complain(a, "label");
 	if (new)
@@ -192,6 +199,7 @@ static int show_or_set(const struct arguments *a,
 {
 	const char *new = a->paths_n > 1 ? a->paths[0] : NULL;
 	const char *path = a->paths[a->paths_n - 1];
+	struct arguments on = *a;
 	struct fs_op op = { 0 };
 	struct stat st;
 
@@ -213,7 +221,8 @@ static int show_or_set(const struct arguments *a,
 	}
 	if (!stat(path, &st) && !S_ISDIR(st.st_mode))
 		return of_device(kind, path, new ? &op : NULL);
-	return kind->of_mount(a, path, new);
+	on.path = path;
+	return kind->of_mount(&on, path, new);
 }
 
 int run_label(const struct arguments *a)

@@ -65,6 +65,8 @@ struct order_batch {
 	const char *root;
 	uint64_t ino[BATCH_FILES];
 	unsigned n;
+	uint64_t sent, all;		/* files */
+	struct progress progress;
 };
 
 static int batch_send(struct order_batch *batch)
@@ -81,11 +83,24 @@ static int batch_send(struct order_batch *batch)
 		       c.payload_bytes);
 		if (control_ioctl(batch->root, &c))
 			return -1;
+		batch->sent += c.result < left ? c.result : left;
 		left -= c.result < left ? (unsigned)c.result : left;
+		progress_say(&batch->progress, (double)batch->sent /
+					       (double)batch->all,
+			     "of the files looked at");
 		if (left)
 			usleep(LOOK_US);
 	}
 	batch->n = 0;
+	return 0;
+}
+
+static int batch_count(void *arg, uint64_t ino)
+{
+	struct order_batch *batch = arg;
+
+	(void)ino;
+	batch->all++;
 	return 0;
 }
 
@@ -132,9 +147,13 @@ static int order_now(const char *root, const struct arguments *a)
 	int rc = sync_mount(root);
 
 	if (!rc)
+		rc = walk_files(a->paths + 1, batch_count, &batch);
+	progress_begin(&batch.progress, "order");
+	if (!rc)
 		rc = walk_files(a->paths + 1, batch_add, &batch);
 	if (!rc)
 		rc = batch_send(&batch);
+	progress_clear(&batch.progress);
 	if (!rc && a->wait)
 		rc = wait_for_end(root);
 	if (rc)

@@ -54,7 +54,7 @@ static void put_facts(const struct html *h)
 	const struct sample *s = &h->now;
 	struct statvfs st = { .f_frsize = 0 };
 	char *full = realpath(h->a->path, NULL);
-	double unit;
+	double unit, rpm = fact_number(s->model, "rpm");
 
 	statvfs(h->a->path, &st);
 	unit = (double)st.f_frsize;
@@ -65,7 +65,8 @@ static void put_facts(const struct html *h)
 	row(h, "space", "%s of %s free",
 	    size_text(unit * (double)st.f_bavail).s,
 	    size_text(unit * (double)st.f_blocks).s);
-	row(h, "turns", "%.1f a minute", fact_number(s->model, "rpm"));
+	if (rpm > 0)
+		row(h, "turns", "%.1f a minute", rpm);
 	row(h, "tracks", "%.0f, %.2f %% of the disk known",
 	    fact_number(s->model, "tracks"),
 	    100 * fact_number(s->model, "profile.known_share"));

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,28 +65,12 @@ static double percent(double part, double whole)
 
 /* ---- The lines ---- */
 
-/* What is mounted on `path`; the last line that names it counts. */
-static void find_device(const char *path, char *device, size_t bytes)
-{
-	char real[PATH_MAX];
-	FILE *mounts = setmntent("/proc/self/mounts", "r");
-	struct mntent *m;
-
-	snprintf(device, bytes, "?");
-	if (!mounts)
-		return;
-	while (realpath(path, real) && (m = getmntent(mounts)))
-		if (!strcmp(m->mnt_dir, real))
-			snprintf(device, bytes, "%s", m->mnt_fsname);
-	endmntent(mounts);
-}
-
 static void show_device(const struct page *p)
 {
-	char device[PATH_MAX];
+	char device[PATH_MAX] = "?";
 	const char *drive = fact_string(p->model, "profile.model");
 
-	find_device(p->a->path, device, sizeof(device));
+	mount_device(p->a->path, device, sizeof(device));
 	line("device", "%s%s%s", device, *drive ? ", " : "", drive);
 	line("UUID", "%s", fact_string(p->stats, "uuid"));
 }

@@ -90,6 +90,11 @@ static int admit(const struct arguments *a, uint64_t rate)
 			"another user has a promise for it");
 		return EXIT_FAILED;
 	}
+	if (err == EOPNOTSUPP) {
+		fprintf(stderr, "traxctl: %s: refused: not known how fast the "
+			"disk reads, its tracks are not measured\n", a->path);
+		return EXIT_FAILED;
+	}
 	errno = err;
 	if (err)
 		return complain(a, "admit");

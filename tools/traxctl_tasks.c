@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/amounts.h"
 #include "tools/facts.h"
@@ -74,7 +75,7 @@ static int act(const struct arguments *a, uint32_t command, const char *name)
 	strncpy((char *)c.payload, name, TRAX_TASK_NAME_BYTES - 1);
 	if (!control_ioctl(a->path, &c))
 		return 0;
-	if (errno != ENOENT)
+	if (errno != ENOENT || access(a->path, F_OK))
 		return complain(a, name);
 	fprintf(stderr, "traxctl: %s: no task has the name %s\n", a->path,
 		name);

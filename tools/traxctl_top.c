@@ -187,12 +187,15 @@ static void show_rest(const struct sample *before, const struct sample *now)
 static void show_screen(const struct arguments *a, const struct sample *before,
 			const struct sample *now, double seconds)
 {
+	double rpm = fact_number(now->model, "rpm");
 	time_t t = time(NULL);
 	char clock[16];
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&t));
-	printf("traxfs on %s, %s, %.0f rpm\n\n", a->path, clock,
-	       fact_number(now->model, "rpm"));
+	printf("traxfs on %s, %s", a->path, clock);
+	if (rpm > 0)
+		printf(", %.0f rpm", rpm);
+	fputs("\n\n", stdout);
 	show_disk(before, now, columns() - MARGIN - 1);
 	show_classes(before, now, seconds);
 	show_rest(before, now);

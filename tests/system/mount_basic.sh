@@ -94,7 +94,15 @@ round_trips() {
 	"$tools/traxctl" status "$mnt" | grep -qx "device *$1" ||
 		fail "traxctl status"
 	budget_of 5000
-	"$tools/traxctl" metrics "$mnt" >"$work/metrics" || fail "metrics"
+	# Whatever the mount point is called, its samples are of one name.
+	for name in "$mnt" "$work/../${work##*/}/mnt/."; do
+		"$tools/traxctl" metrics "$name" >"$work/metrics" ||
+			fail "metrics"
+		grep -q "^traxfs_inodes{mountpoint=\"$mnt\"} " \
+			"$work/metrics" || fail "metrics of $name"
+		"$tools/traxctl" top "$name" | grep -q "^traxfs on $mnt," ||
+			fail "top of $name"
+	done
 	grep -q '^traxfs_disk_bytes_total{mountpoint=".*",class="commit"} [1-9]' \
 		"$work/metrics" || fail "metrics: no bytes of commits"
 	grep -Evq '^# (HELP|TYPE) traxfs_[a-z0-9_]+ .+|^traxfs_[a-z0-9_]+\{.*\} [-+.e0-9]+$' \
