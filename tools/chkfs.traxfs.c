@@ -21,6 +21,7 @@
 #include "tools/amounts.h"
 #include "tools/device.h"
 #include "tools/progress.h"
+#include "tools/signature.h"
 
 enum exit_code {
 	EXIT_CORRECTED = 1,
@@ -431,6 +432,21 @@ static enum exit_code exit_of(const struct check_result *result, int rc)
 
 /* ---- Doing it ---- */
 
+/* Nothing of a traxfs was found. */
+static void say_foreign(const char *device)
+{
+	char name[64];
+	bool is_fs;
+
+	if (signature_name(device, name, sizeof(name), &is_fs))
+		msg_error("%s: holds %s, no traxfs%s", device, name,
+			  is_fs ? "; fsck(8) finds what checks that" : "");
+	else
+		msg_error("%s: neither a traxfs is there nor anything else "
+			  "that libblkid knows: is it the right device?",
+			  device);
+}
+
 static enum exit_code check(struct session *s, struct disk *disk)
 {
 	const struct arguments *a = s->arguments;
@@ -446,6 +462,7 @@ static enum exit_code check(struct session *s, struct disk *disk)
 		.arg = s,
 	};
 	struct check_result result;
+	struct super super;
 	int rc = check_run(env_real(), disk, &o, &result);
 
 	progress_clear(&s->progress);
@@ -455,6 +472,8 @@ static enum exit_code check(struct session *s, struct disk *disk)
 		print_text(s, &result);
 	if (rc == -ECANCELED)
 		msg_error("%s: cancelled", a->device);
+	else if (rc == -EINVAL && device_read_super(disk, &super) == -EINVAL)
+		say_foreign(a->device);
 	else if (rc)
 		msg_error("%s: the check could not be finished: %s", a->device,
 			  strerror(-rc));

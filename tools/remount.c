@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 
 #include "base/msg.h"
 #include "tools/control_call.h"
@@ -60,9 +61,14 @@ int remount(const char *mountpoint, const struct mount_settings *settings,
 	bool was_read_only;
 	int rc;
 
-	if (statvfs(mountpoint, &st)) {
-		msg_error("%s: %s", mountpoint, strerror(errno));
-		return -errno;
+	/* Before the kernel changes a mount of somebody else's. */
+	if (statvfs(mountpoint, &st) ||
+	    getxattr(mountpoint, "trax.stats", NULL, 0) < 0) {
+		rc = -errno;
+		msg_error("%s: %s", mountpoint,
+			  rc == -EOPNOTSUPP || rc == -ENODATA ?
+			  "not the mount point of a traxfs" : strerror(-rc));
+		return rc;
 	}
 	was_read_only = st.f_flag & ST_RDONLY;
 	if (settings->read_only) {

@@ -33,6 +33,7 @@ struct server {
 	struct moves *moves;
 	struct session *session;
 	int signal_fd;
+	bool said_why;		/* an error was reported */
 };
 
 /* Opens the file system with s->options; says when it had to be recovered. */

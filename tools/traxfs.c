@@ -22,9 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <syslog.h>
 #include <unistd.h>
-#include <uuid/uuid.h>
 
 #include "base/env.h"
 #include "base/msg.h"
@@ -43,6 +41,7 @@
 #include "tools/remount.h"
 #include "tools/second_view.h"
 #include "tools/server.h"
+#include "tools/server_log.h"
 
 enum exit_code {
 	EXIT_USAGE = 1,
@@ -533,50 +532,6 @@ static int finish(struct server *s)
 
 /* ---- Foreground and background ---- */
 
-#define LINE_BYTES 2048		/* a message and the longest usual path */
-
-/* Says which of several mounts it is, as messages of lower layers do not. */
-static void with_name(const struct server *s, const char *line, char *out,
-		      size_t bytes)
-{
-	bool has = !strncmp(line, s->name, strlen(s->name));
-
-	snprintf(out, bytes, "%s%s%s", has ? "" : s->name, has ? "" : ": ",
-		 line);
-}
-
-/* The sinks of messages; `arg` is the server. */
-static void to_terminal(enum msg_level level, const char *line, void *arg)
-{
-	char named[LINE_BYTES];
-
-	with_name(arg, line, named, sizeof(named));
-	msg_to_stderr(level, named, NULL);
-}
-
-static void to_syslog(enum msg_level level, const char *line, void *arg)
-{
-	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
-					LOG_DEBUG };
-	char named[LINE_BYTES];
-
-	with_name(arg, line, named, sizeof(named));
-	syslog(priority[level], "%s", named);
-}
-
-/* Whoever mounts sees what went wrong; the log has everything. */
-static void to_both(enum msg_level level, const char *line, void *arg)
-{
-	to_syslog(level, line, arg);
-	if (level < MSG_INFO)
-		to_terminal(level, line, arg);
-}
-
-/* Lines of one kind within so many seconds; the kernel limits its own messages
- * in the same way. */
-#define LINES_OF_A_KIND 10u
-#define LINES_SECONDS 5u
-
 /*
  * Tells the parent that the mount stands; from here on nobody reads stderr.
  * False: the parent has gone, and its mount was given up.
@@ -586,41 +541,17 @@ static bool go_background(struct server *s, int ready_fd, int null_fd)
 	char code = 0;
 	bool expected;
 
-	msg_set_sink(to_syslog, s);
-	msg_set_limit(LINES_OF_A_KIND, LINES_SECONDS);
+	server_log_only(s);
 	dup2(null_fd, 0);
 	dup2(null_fd, 1);
 	dup2(null_fd, 2);
 	close(null_fd);
 	expected = write(ready_fd, &code, 1) == 1;
 	if (!expected)
-		syslog(LOG_WARNING, "what asked for the mount has ended: "
-		       "unmounting");
+		msg_warn("%s: what asked for the mount has ended: unmounting",
+			 s->name);
 	close(ready_fd);
 	return expected;
-}
-
-static void say_mounted(const struct server *s)
-{
-	char uuid[37];
-
-	uuid_unparse_lower(s->uuid, uuid);
-	msg_info("%s: mounted on %s%s%s%s, UUID %s", s->name, s->mountpoint,
-		 s->device == s->name ? "" : " by ",
-		 s->device == s->name ? "" : s->device,
-		 fs_read_only(s->fs) ? " read-only" : "", uuid);
-}
-
-static void say_unmounted(const struct server *s, int rc)
-{
-	char uuid[37];
-
-	uuid_unparse_lower(s->uuid, uuid);
-	if (rc)
-		msg_error("%s: unmounted, and not all was written: %s, UUID %s",
-			  s->name, strerror(-rc), uuid);
-	else
-		msg_info("%s: unmounted, UUID %s", s->name, uuid);
 }
 
 /* *ready_fd: where the parent waits; -1: nobody does. */
@@ -635,29 +566,31 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	struct stat st;
 	int rc, rc2;
 
-	if (stat(a->device, &st)) {
+	if (null_fd < 0 || stat(a->device, &st)) {
 		msg_error("%s: %s", a->device, strerror(errno));
 		return EXIT_MOUNT;
 	}
 	s.block_device = S_ISBLK(st.st_mode);
-	openlog("traxfs", LOG_PID, LOG_DAEMON);
-	msg_set_sink(*ready_fd >= 0 ? to_both : to_terminal, &s);
+	if (!s.block_device && !S_ISREG(st.st_mode)) {
+		msg_error("%s: neither a block device nor an image file",
+			  a->device);
+		return EXIT_MOUNT;
+	}
+	server_log_begin(&s, *ready_fd >= 0);
 	mount_settle_process();
 	rc = start(&s);
 	if (!rc) {
-		say_mounted(&s);
+		server_say_mounted(&s);
 		if (*ready_fd < 0 || go_background(&s, *ready_fd, null_fd))
 			rc = session_run(s.session);
 		*ready_fd = -1;
 		rc2 = finish(&s);
-		say_unmounted(&s, rc ? rc : rc2);
+		server_say_unmounted(&s, rc ? rc : rc2);
 	} else {
 		rc2 = finish(&s);
+		server_say_not_mounted(&s, rc);
 	}
 	rc = rc ? rc : rc2;
-	if (rc == -ENOMEM)
-		msg_error("%s: not enough memory; limits are shown by "
-			  "prlimit(1)", a->device);
 	msg_set_sink(NULL, NULL);
 	return rc ? exit_code_of(rc) : EXIT_SUCCESS;
 }
@@ -668,11 +601,11 @@ static enum exit_code serve_in_background(const struct arguments *a)
 	unsigned char code;
 	int pipes[2];
 
-	if (pipe2(pipes, O_CLOEXEC))
+	pid = pipe2(pipes, O_CLOEXEC) ? -1 : fork();
+	if (pid < 0) {
+		msg_error("%s: not mounted: %s", a->device, strerror(errno));
 		return EXIT_SYSTEM;
-	pid = fork();
-	if (pid < 0)
-		return EXIT_SYSTEM;
+	}
 	if (pid == 0) {
 		close(pipes[0]);
 		setsid();
@@ -698,15 +631,28 @@ const char *__lsan_default_suppressions(void)
 }
 #endif
 
-/* The daemon leaves its working directory. */
-static bool make_absolute(char **path, char full[PATH_MAX])
+static void say_ended(const char *mountpoint)
 {
-	if (!realpath(*path, full)) {
-		msg_error("%s: %s", *path, strerror(errno));
-		return false;
+	msg_error("%s: a file system there has ended without unmounting: "
+		  "umount %s first", mountpoint, mountpoint);
+}
+
+/* The daemon leaves its working directory.  `wanted`: what a path should be. */
+static bool make_absolute(char **path, char full[PATH_MAX], const char *wanted)
+{
+	if (realpath(*path, full)) {
+		*path = full;
+		return true;
 	}
-	*path = full;
-	return true;
+	if (errno == ENOTCONN)
+		say_ended(*path);
+	else if (errno == ENOENT)
+		msg_error("%s: there is no such %s", **path ? *path : "\"\"",
+			  wanted);
+	else
+		msg_error("%s: %s; wanted is a %s", *path, strerror(errno),
+			  wanted);
+	return false;
 }
 
 /* May a file system be mounted there?  Says so if not. */
@@ -718,8 +664,7 @@ static bool is_mount_point(const char *path)
 	if (!err && S_ISDIR(st.st_mode))
 		return true;
 	if (err == ENOTCONN)
-		msg_error("%s: a file system there has ended without "
-			  "unmounting: umount %s first", path, path);
+		say_ended(path);
 	else
 		msg_error("%s: not a directory; it is mounted on one", path);
 	return false;
@@ -758,17 +703,21 @@ int main(int argc, char **argv)
 	static char device[PATH_MAX], mountpoint[PATH_MAX];
 	struct arguments a = { .list = NULL };
 	enum exit_code code = EXIT_MOUNT;
+	int err = confine_descriptors();
 
-	if (confine_descriptors())
+	if (err) {
+		msg_error("/dev/null: %s", strerror(-err));
 		return EXIT_SYSTEM;
+	}
 	mount_settings_init(&a.settings);
 	/* libfuse's own default is nosuid,nodev. */
 	if (geteuid() == 0)
 		mount_settings_parse(&a.settings, "suid,dev");
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if ((a.settings.remount || make_absolute(&a.device, device)) &&
-	    make_absolute(&a.mountpoint, mountpoint))
+	if ((a.settings.remount ||
+	     make_absolute(&a.device, device, "device or image file")) &&
+	    make_absolute(&a.mountpoint, mountpoint, "directory to mount on"))
 		code = run(&a);
 	free(a.list);
 	return code;

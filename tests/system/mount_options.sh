@@ -72,8 +72,58 @@ refused_device() {
 # the kernel has no SELinux.
 refused_devices() {
 	refused_device 3 "no traxfs is on it" "$work/small"
+	refused_device 32 "there is no such device or image file" "$work/none"
+	refused_device 32 "neither a block device nor an image" "$work"
+	"$tools/traxfs" "$image" "$work/none" 2>"$work/said" &&
+		fail "mounted nowhere"
+	grep -q "no such directory to mount on" "$work/said" ||
+		fail "nowhere: $(cat "$work/said")"
 	[ -e /sys/fs/selinux ] || refused_device 32 "no SELinux" \
 		-o context=system_u:object_r:tmp_t:s0 "$image"
+}
+
+# Not by an attribute or an error number, but by what is there; fsck(8)'s codes.
+foreign_is_named() {
+	cp "$work/small" "$work/other"
+	for words in "anything else that libblkid knows" "holds swap, no traxfs"
+	do
+		"$tools/chkfs.traxfs" -n "$work/other" >"$work/said" 2>&1
+		code=$?
+		[ $code -eq 8 ] && grep -q "$words" "$work/said" ||
+			fail "chkfs, $code, no \"$words\": $(cat "$work/said")"
+		mkswap "$work/other" >"$work/said" 2>&1 || return 0
+	done
+	rm "$work/other"
+}
+
+# However few files it may open, it says why it does not mount.
+few_descriptors() {
+	mounted=
+	for files in $(seq 4 40); do
+		if prlimit "--nofile=$files" "$tools/traxfs" "$image" "$mnt" \
+			2>"$work/said"; then
+			umount "$mnt" || fail umount
+			wait_for_server
+			mounted=yes
+			break
+		fi
+		mountpoint -q "$mnt" && fail "$files descriptors: half mounted"
+		grep -q "error" "$work/said" ||
+			fail "$files descriptors: not a word"
+	done
+	[ -n "$mounted" ] || fail "40 descriptors are too few"
+}
+
+# Nobody else's mount is touched.
+remount_of_others() {
+	mkdir -p "$work/tmpfs"
+	mount -t tmpfs none "$work/tmpfs" || return 0
+	"$tools/traxfs" -o remount,ro "$image" "$work/tmpfs" 2>"$work/said" &&
+		fail "remounted a tmpfs"
+	grep -q "not the mount point of a traxfs" "$work/said" ||
+		fail "remount of a tmpfs: $(cat "$work/said")"
+	touch "$work/tmpfs/x" || fail "a tmpfs is read-only now"
+	umount "$work/tmpfs"
 }
 
 # A mount whose daemon was killed is neither shown a second time nor waited for.
@@ -252,6 +302,9 @@ make_image 64M
 refusals
 "$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
 refused_devices
+foreign_is_named
+few_descriptors
+remount_of_others
 automatic_loop
 without_log
 smaller

@@ -10,7 +10,7 @@
 
 const struct check_problem check_problems[] = {
 	[PROBLEM_SUPER_NONE] = { "super-none", CHECK_FATAL, false,
-		"no superblock of a traxfs is left (%s)", NULL },
+		"no superblock of a traxfs is there (%s)", NULL },
 	[PROBLEM_SUPER_COPY] = { "super-copy", CHECK_MINOR, true,
 		"superblock at sector %llu: %s", "Write it again" },
 	[PROBLEM_SUPER_FEATURE] = { "super-feature", CHECK_FATAL, false,
