@@ -82,6 +82,15 @@ void file_put(struct file *file)
 	file_unused(file);
 }
 
+void file_free(struct file *file)
+{
+	free(file->streams);
+	loss_free(file);
+	if (file->chunks)
+		hashmap_free(file->chunks);
+	free(file);
+}
+
 void file_unused(struct file *file)
 {
 	struct files *files = file->files;
@@ -96,15 +105,11 @@ void file_unused(struct file *file)
 		return;
 	for (unsigned i = 0; file->streams && i < STREAMS_PER_FILE; i++)
 		pace_end(files, &file->streams[i].pace);
-	free(file->streams);
 	list_del(&file->link);
 	list_del(&file->flush_link);
 	files->file_count--;
 	prealloc_release(file);
-	loss_free(file);
-	if (file->chunks)
-		hashmap_free(file->chunks);
-	free(file);
+	file_free(file);
 	vnode->file = NULL;
 	vnode_drop_unused(files->fs, vnode);
 }

@@ -11,6 +11,8 @@ struct file *file_get(struct fs *fs, uint64_t ino);
 void file_put(struct file *file);
 /* Frees the state of a file if nothing needs it. */
 void file_unused(struct file *file);
+/* Frees it, when nobody knows it any more. */
+void file_free(struct file *file);
 /* Takes the shared lock. 0: go on; FS_TXN_WAIT: lock->granted() follows; else
  * an error. */
 int file_lock_shared(struct file *file, struct shared_lock *lock);

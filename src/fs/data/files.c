@@ -167,9 +167,7 @@ void files_free(struct fs *fs)
 	while ((file = list_first(&files->all, struct file, link))) {
 		list_del(&file->link);
 		file->vnode->file = NULL;
-		if (file->chunks)
-			hashmap_free(file->chunks);
-		free(file);
+		file_free(file);
 	}
 	abandon_free_all(fs);
 	if (files->chunk_pool)
