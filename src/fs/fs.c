@@ -162,6 +162,13 @@ uint64_t fs_room(const struct fs *fs)
 	return space_room(tree_space(fs->tree)) * SECTOR_BYTES;
 }
 
+uint64_t fs_room_accepted(const struct fs *fs)
+{
+	if (fs->files->cutting)
+		return UINT64_MAX;
+	return space_room_accepted(tree_space(fs->tree)) * SECTOR_BYTES;
+}
+
 static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 {
 	struct fs_statfs *out = &op->statfs;

@@ -181,6 +181,10 @@ struct fs_attr {
 #define FS_SET_KILL_PRIV 0x200u	/* drop set-uid, set-gid (if the group may
 				 * execute it) and file capabilities */
 
+#define FS_WRITE_ACCEPTED 0x400u	/* WRITE: a program takes the data for
+					 * written, so it may have room that
+					 * others may not */
+
 /* FS_RENAME flags */
 #define FS_RENAME_NOREPLACE 1u
 #define FS_RENAME_EXCHANGE 2u
@@ -243,6 +247,7 @@ struct fs_op {
 				   ACL drops sgid; FALLOCATE: mode;
 				   FSYNC: 1 = data only; SETFLAGS: flags;
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
+				   WRITE: FS_WRITE_ACCEPTED;
 				   READ: O_DIRECT; OPEN: O_* flags;
 				   O_TRUNC: it will be truncated by a
 				   SETATTR */
@@ -317,6 +322,8 @@ void fs_holders_free(struct fs_holders *holders);
 /* Bytes that can still be written to new places before a write fails with
  * -ENOSPC.  UINT64_MAX: writes wait for room that is being given back. */
 uint64_t fs_room(const struct fs *fs);
+/* The same for a write with FS_WRITE_ACCEPTED. */
+uint64_t fs_room_accepted(const struct fs *fs);
 
 /* Calls each() for every inode in memory, among them all that callers refer to
  * or have open. */

@@ -31,7 +31,7 @@
  * So those of a file that has lost a name lately are not to be kept, nor those
  * that each write(2) is to ask for (room.h).
  */
-uint64_t ops_valid_seconds(const struct session *session,
+uint64_t ops_valid_seconds(struct session *session,
 			   const struct fs_attr *attr);
 
 /* Takes the request over; it is ended sooner or later. */
@@ -39,7 +39,7 @@ void ops_dispatch(struct request *req);
 
 /* Shared by the handlers. */
 void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out);
-void ops_fill_entry(const struct session *session, const struct fs_attr *attr,
+void ops_fill_entry(struct session *session, const struct fs_attr *attr,
 		    struct fuse_entry_out *out);
 /* done(): replies with nothing but op->rc. */
 void ops_done_status(struct fs_op *op);

@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "fuse/session_internal.h"
+#include "fuse/low_flush.h"
 #include "fuse/ops.h"
 #include "fuse/room.h"
 #include "fuse/scan_file.h"
@@ -214,7 +215,9 @@ static void done_seek(struct fs_op *op)
 
 void ops_noticed(struct request *req)
 {
-	if (req->opcode == FUSE_GETATTR)
+	if (!req->opcode)
+		low_flush_next(req);
+	else if (req->opcode == FUSE_GETATTR)
 		ops_getattr_looked(req);
 	else if (req->opcode == FUSE_LSEEK)
 		request_submit(req, FS_SEEK, done_seek);
@@ -263,8 +266,10 @@ void ops_write(struct request *req)
 	req->op.data = req->data;
 	if (in->write_flags & FUSE_WRITE_KILL_SUIDGID)
 		req->op.flags = FS_SET_KILL_PRIV;
-	if (in->write_flags & FUSE_WRITE_CACHE)
+	if (in->write_flags & FUSE_WRITE_CACHE) {
+		req->op.flags |= FS_WRITE_ACCEPTED;
 		req->session->page_writes++;
+	}
 	request_submit(req, FS_WRITE,
 		       in->write_flags & FUSE_WRITE_CACHE ? done_page_write :
 		       in->write_flags & FUSE_WRITE_LOCKOWNER ?

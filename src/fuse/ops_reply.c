@@ -26,14 +26,14 @@ void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out)
 	};
 }
 
-uint64_t ops_valid_seconds(const struct session *session,
+uint64_t ops_valid_seconds(struct session *session,
 			   const struct fs_attr *attr)
 {
 	return attr->name_gone || room_asks(session, attr->ino) ?
 					0 : OPS_VALID_SECONDS;
 }
 
-void ops_fill_entry(const struct session *session, const struct fs_attr *attr,
+void ops_fill_entry(struct session *session, const struct fs_attr *attr,
 		    struct fuse_entry_out *out)
 {
 	*out = (struct fuse_entry_out){

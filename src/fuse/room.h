@@ -13,13 +13,21 @@
  *   writes out the pages behind the end of the file that we know, so that what
  *   is left is known exactly.  Of a file that has grown each write is taken to
  *   go on with as much; what others were let grow by counts as gone.  What does
- *   not fit is refused, but once only: the next question may come from a write
- *   of what has a place already, like that by which a database goes back.
+ *   not fit is refused.
+ *
+ * The question after that may come from a write of what has a place already,
+ * like that by which a database goes back.  So it is let go on, as long as it
+ * would do no harm if it were not: the file system keeps some room for pages
+ * that were accepted (FS_WRITE_ACCEPTED).  A program that always tries again
+ * uses that up, a piece each time; then a file that has ever grown while little
+ * was left is refused each time, until there is room, or nobody writes it.
  *
  * So a program that writes piece by piece is told by write(2), at most two
- * pieces too early, and close(2) has nothing left to say.  A single write(2)
- * that is longer than the room, what fills holes, and what is written through a
- * mapping are told by close(2) and fsync(2).
+ * pieces too early, what write(2) has accepted is there, and close(2) has
+ * nothing left to say.  A single write(2) that is longer than the room, what
+ * fills holes, and what is written through a mapping are told by close(2) and
+ * fsync(2).  Nor can a read(2) across the end of the file be told from a write:
+ * by a handle that may write it gets the same answer.
  */
 #ifndef TRAX_FUSE_ROOM_H
 #define TRAX_FUSE_ROOM_H
@@ -32,7 +40,7 @@ struct session;
 
 /* Is each write(2) to this file to ask?  Then its attributes are not to be kept
  * by the kernel. */
-bool room_asks(const struct session *session, uint64_t ino);
+bool room_asks(struct session *session, uint64_t ino);
 
 /* GETATTR by a handle that may write. */
 enum room_answer {

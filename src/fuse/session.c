@@ -22,6 +22,7 @@
 
 #include "base/msg.h"
 #include "fuse/session_internal.h"
+#include "fuse/low_flush.h"
 #include "fuse/ops.h"
 #include "fuse/room.h"
 #include "fuse/scan_file.h"
@@ -456,6 +457,7 @@ static uint64_t session_work(struct session *session)
 
 	/* What this submits is sent to the disk by fs_run. */
 	view_run(session->view);
+	low_flush_run(session);
 	next_ns = fs_run(session->fs, 0);
 	scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
 	refine_ns = refine ? refine_run(refine) : UINT64_MAX;
@@ -578,6 +580,7 @@ void session_free(struct session *session)
 	view_free(session->view);
 	scan_files_free(session->scan_files);
 	room_forget_all(session);
+	free(session->low_flush);
 	hashmap_free(session->writers);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);

@@ -28,9 +28,6 @@
 /* Slots of io_uring in all, each with a payload of 1 MiB. */
 #define SESSION_MAX_SLOTS 64u
 
-/* Files of which the kernel has lost data, because there was no room. */
-#define SESSION_FULL_FILES 16u
-
 /* Slots of files whose pages the kernel may hold, by inode number. */
 #define SESSION_PAGE_SLOTS 4096u
 
@@ -80,12 +77,13 @@ struct session {
 	uint64_t low_room;		/* with less than so many bytes left,
 					 * each write(2) is to ask; the rest is
 					 * room.c's: */
+	bool low;			/* so it was when we last looked */
+	uint64_t *low_flush;		/* inodes whose pages low_flush.c is
+					 * to have written out */
+	size_t low_flush_n;
+	bool low_flushing;		/* pages of one are being written out */
 	uint64_t granted;		/* bytes that growers may grow by */
 	struct hashmap *growers;	/* by inode */
-	struct {
-		uint64_t ino, ns;	/* the last time */
-	} full[SESSION_FULL_FILES];
-	unsigned full_next;
 	struct hashmap *writers;	/* inodes that are open for writing, and
 					   how often: pages of no others can be
 					   dirty */

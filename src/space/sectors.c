@@ -24,6 +24,11 @@
 #define OWN_MIN_SECTORS 8192u
 #define OWN_MAX_FRACTION 32u
 
+/* So much of it is for data that was accepted when there was no room any more.
+ * Half of it is for deletes alone (space_may_grow), a quarter remains for the
+ * nodes of the accepted data. */
+#define OWN_ACCEPTED_PART 4u
+
 /* ---- Ranges by group --------------------------------------------------- */
 
 uint32_t group_sectors(const struct space *s, uint32_t group)
@@ -649,20 +654,43 @@ static uint64_t own_sectors(const struct space *s)
 	return own < most ? own : most;
 }
 
-uint64_t space_room(const struct space *s)
+/* What can be reserved when so much stays with the file system. */
+static uint64_t room_beside(const struct space *s, uint64_t own)
 {
-	const uint64_t kept = s->reserved + own_sectors(s);
+	const uint64_t kept = s->reserved + own;
 	const uint64_t room = s->free_total + s->replicas;
 
 	return room > kept ? room - kept : 0;
 }
 
-int space_reserve(struct space *s, uint64_t sectors)
+static int reserve_of(struct space *s, uint64_t sectors, uint64_t room)
 {
-	if (space_room(s) < sectors)
+	if (room < sectors)
 		return -ENOSPC;
 	s->reserved += sectors;
 	return 0;
+}
+
+uint64_t space_room(const struct space *s)
+{
+	return room_beside(s, own_sectors(s));
+}
+
+int space_reserve(struct space *s, uint64_t sectors)
+{
+	return reserve_of(s, sectors, space_room(s));
+}
+
+uint64_t space_room_accepted(const struct space *s)
+{
+	const uint64_t own = own_sectors(s);
+
+	return room_beside(s, own - own / OWN_ACCEPTED_PART);
+}
+
+int space_reserve_accepted(struct space *s, uint64_t sectors)
+{
+	return reserve_of(s, sectors, space_room_accepted(s));
 }
 
 bool space_may_grow(const struct space *s)

@@ -129,6 +129,10 @@ uint64_t space_room(const struct space *space);
  * -ENOSPC: free and pending sectors, less what is reserved and what the file
  * system keeps for itself, do not suffice. */
 int space_reserve(struct space *space, uint64_t sectors);
+/* The same for data that a program takes for written: it may have a quarter of
+ * what the file system keeps for itself as well. */
+uint64_t space_room_accepted(const struct space *space);
+int space_reserve_accepted(struct space *space, uint64_t sectors);
 void space_release(struct space *space, uint64_t sectors);
 
 /* May node tracks be made for any transaction?  Half of the kept room is only

@@ -26,6 +26,8 @@
 
 #define FULL_BYTES (1u << 30)	/* a file has no room for more */
 #define ROOM_BYTES (8u << 20)	/* room of a new disk, as fs_room tells */
+#define ACCEPTED_BYTES (1u << 20)	/* more of it, as fs_room_accepted
+					 * tells */
 
 struct entry {
 	struct list link;
@@ -603,7 +605,7 @@ uint64_t fs_new_handle(struct fs *fs)
 	return ++fs->handles;
 }
 
-uint64_t fs_room(const struct fs *fs)
+static uint64_t room_of(const struct fs *fs, uint64_t bytes)
 {
 	uint64_t used = 0;
 	const struct node *n;
@@ -611,7 +613,17 @@ uint64_t fs_room(const struct fs *fs)
 
 	while ((n = hashmap_next(fs->nodes, &pos, NULL)))
 		used += n->attr.sectors * 512;
-	return used < ROOM_BYTES ? ROOM_BYTES - used : 0;
+	return used < bytes ? bytes - used : 0;
+}
+
+uint64_t fs_room(const struct fs *fs)
+{
+	return room_of(fs, ROOM_BYTES);
+}
+
+uint64_t fs_room_accepted(const struct fs *fs)
+{
+	return room_of(fs, ROOM_BYTES + ACCEPTED_BYTES);
 }
 
 void fs_each_inode(const struct fs *fs,

@@ -65,7 +65,26 @@ told_by_write() {
 	check "$1"
 }
 
+# What write(2) has accepted on a full disk is there, for those who read it at
+# once and after the next mount, however often others were refused.
+accepted_is_there() {
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail "mkfs"
+	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
+	good=$("$top_builddir/tests/system/go_back" write "$mnt" "$2") ||
+		fail "what was accepted is lost (seed $2)"
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
+	"$top_builddir/tests/system/go_back" check "$mnt" "$good" ||
+		fail "what was accepted is lost after a mount (seed $2)"
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$1"
+}
+
 make_image 64M
+accepted_is_there "$image" 1
+accepted_is_there "$image" 2
 fill_up "$image"
 make_image 256M
 told_by_write "$image"

@@ -483,7 +483,11 @@ struct io {
 	struct stream *stream;	/* a read: the stream that it belongs to; NULL:
 				 * not known yet */
 	bool prepared;		/* the steps before the first block are done */
-	bool mapped;		/* every block of it has a place on the disk */
+	uint64_t known_end;	/* a write to a full disk: of the blocks before
+				 * here it was looked up whether they have a
+				 * place; bytes */
+	bool mapped;		/* those that follow `pos` have one */
+	bool accepted;		/* FS_WRITE_ACCEPTED */
 	void (*step)(struct io *io);
 };
 

@@ -40,19 +40,17 @@ static int kill_run(struct fs_txn *txn)
 	return 0;
 }
 
-/* A transaction that comes before the write has ended: sets *well and the write
- * goes on; or the write ends with its error. */
-static void before_end(struct fs_txn *txn, int rc, bool *well)
+/* A transaction that comes before the write has ended: the write goes on, or
+ * ends with its error. */
+static void before_end(struct fs_txn *txn, int rc)
 {
 	struct io *io = txn->state;
 
 	fs_txn_finish(txn, rc);
-	if (rc) {
+	if (rc)
 		io_end(io, rc);
-		return;
-	}
-	*well = true;
-	io->step(io);
+	else
+		io->step(io);
 }
 
 static void kill_end(struct fs_txn *txn, int rc, uint64_t seq)
@@ -60,7 +58,8 @@ static void kill_end(struct fs_txn *txn, int rc, uint64_t seq)
 	struct io *io = txn->state;
 
 	(void)seq;
-	before_end(txn, rc, &io->prepared);
+	io->prepared = !rc;
+	before_end(txn, rc);
 }
 
 static const struct fs_txn_type kill_type = {
@@ -73,36 +72,39 @@ static const struct fs_txn_type kill_type = {
 	.end = kill_end,
 };
 
-/* ---- A full disk: do the blocks have a place? ---- */
+/* ---- A full disk: which blocks have a place? ---- */
 
 static int mapped_run(struct fs_txn *txn)
 {
 	struct io *io = txn->state;
-	uint64_t sector = io->pos / BLOCK_BYTES * BLOCK_SECTORS;
-	uint64_t end = (io->end + BLOCK_BYTES - 1) / BLOCK_BYTES *
-		       BLOCK_SECTORS;
+	const uint64_t first = io->pos / BLOCK_BYTES * BLOCK_SECTORS;
+	const uint64_t end = (io->end + BLOCK_BYTES - 1) / BLOCK_BYTES *
+			     BLOCK_SECTORS;
+	uint64_t known = first;
 	struct extent extent;
 	int rc;
 
-	while (sector < end) {
-		rc = bmap_extent(txn, io->file->ino, sector, &extent);
-		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
-			return -ENOSPC;
-		if (rc)
+	do {
+		rc = bmap_extent(txn, io->file->ino, known, &extent);
+		if (rc && rc != -ENOENT)
 			return rc;
-		sector = extent.off + extent.n;
-		if (tree_txn_room(txn->tree_txn) < TRAX_MAX_LEVEL)
-			return sector < end ? -ENOSPC : 0;
-	}
+		if (rc || extent.off > known)
+			break;
+		known = extent.off + extent.n;
+	} while (known < end &&
+		 tree_txn_room(txn->tree_txn) >= TRAX_MAX_LEVEL);
+	io->mapped = known > first;
+	if (!io->mapped)
+		known = rc || extent.off > end ? end : extent.off;
+	io->known_end = (known + BLOCK_SECTORS - 1) / BLOCK_SECTORS *
+			BLOCK_BYTES;
 	return 0;
 }
 
 static void mapped_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct io *io = txn->state;
-
 	(void)seq;
-	before_end(txn, rc, &io->mapped);
+	before_end(txn, rc);
 }
 
 static const struct fs_txn_type mapped_type = {
@@ -136,22 +138,37 @@ static int write_old(struct io *io, uint64_t index, const void **old)
 	return 0;
 }
 
+/* Reserves room for a new block, if it has no place yet; 0 or -ENOSPC. */
+static int write_reserve(struct io *io, uint64_t index, bool *reserved)
+{
+	struct space *space = tree_space(io->file->files->fs->tree);
+
+	*reserved = true;
+	if (!space_reserve(space, BLOCK_SECTORS))
+		return 0;
+	if (index * BLOCK_BYTES >= io->known_end)
+		return -ENOSPC;
+	if (!io->mapped)
+		return io->accepted ?
+			       space_reserve_accepted(space, BLOCK_SECTORS) :
+			       -ENOSPC;
+	*reserved = false;
+	return 0;
+}
+
 /* Makes a new block for index; 0, -ENOSPC or -EAGAIN (no buffer). */
 static int write_add(struct io *io, uint64_t index, struct block **out)
 {
-	struct space *space = tree_space(io->file->files->fs->tree);
 	struct block *block;
-	bool reserved = true;
+	bool reserved;
 
-	if (space_reserve(space, BLOCK_SECTORS)) {
-		if (!io->mapped)
-			return -ENOSPC;
-		reserved = false;
-	}
+	if (write_reserve(io, index, &reserved))
+		return -ENOSPC;
 	block = block_add(io->file, index);
 	if (!block) {
 		if (reserved)
-			space_release(space, BLOCK_SECTORS);
+			space_release(tree_space(io->file->files->fs->tree),
+				      BLOCK_SECTORS);
 		return -EAGAIN;
 	}
 	block->reserved = reserved;
@@ -280,7 +297,7 @@ static void write_step(struct io *io)
 		list_add(&files->room_waits, &io->link);
 		return;
 	}
-	if (rc == -ENOSPC && !io->mapped && file->size > io->pos) {
+	if (rc == -ENOSPC && io->pos >= io->known_end) {
 		if (fs_txn_start(files->fs, &mapped_type, NULL, io))
 			io_end(io, -ENOMEM);
 		return;
@@ -351,6 +368,7 @@ void file_write(struct fs *fs, struct fs_op *op)
 		return;
 	io->lock.granted = write_again;
 	io->rwait.ready = write_ready;
+	io->accepted = op->flags & FS_WRITE_ACCEPTED;
 	write_step(io);
 }
 
@@ -358,7 +376,9 @@ int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 	       unsigned from, unsigned to)
 {
 	struct block *block = block_find(file, index);
-	struct io io = { .file = file, .mapped = true };
+	struct io io = {
+		.file = file, .mapped = true, .known_end = UINT64_MAX
+	};
 	const void *old;
 	int rc;
 

@@ -878,6 +878,51 @@ START_TEST(test_full_disk)
 }
 END_TEST
 
+/* Data that a program takes for written has room when others have none, and
+ * what lies between it and has a place takes nothing of that. */
+START_TEST(accepted_data_has_more_room)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = BLOCK, .data = buffer };
+	uint64_t full, room, i;
+	struct rig rig;
+
+	rig_open(&rig, 64, 3);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", 0100644, &op.ino), 0);
+	memset(buffer, 'x', 100 * BLOCK);
+	while (!rig_do(&rig, &op))
+		op.offset += BLOCK;
+	ck_assert_int_eq(op.rc, -ENOSPC);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	full = op.offset;
+	room = fs_room_accepted(rig.fs);
+	ck_assert_uint_lt(fs_room(rig.fs), BLOCK);
+	ck_assert_uint_gt(room, 20 * BLOCK);
+	/* The last one has no place yet. */
+	op.flags = FS_WRITE_ACCEPTED;
+	op.size = 100 * BLOCK;
+	op.offset = full - 99 * BLOCK;
+	memset(buffer, 'y', 100 * BLOCK);
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	ck_assert_uint_eq(fs_room_accepted(rig.fs), room - BLOCK);
+	op.size = BLOCK;
+	for (i = 1; i < 20; i++) {
+		op.offset = full + i * BLOCK;
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+	}
+	op.offset = full + i * BLOCK;
+	op.flags = 0;
+	ck_assert_int_eq(rig_do(&rig, &op), -ENOSPC);
+	ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	rig_remount(&rig);
+	ck_assert_int_eq(do_read(&rig, op.ino, full - 99 * BLOCK, buffer,
+				 200 * BLOCK), 119 * BLOCK);
+	for (i = 0; i < 119 * BLOCK; i++)
+		ck_assert_int_eq(buffer[i], 'y');
+	check_all(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 /* A bad sector in a file: an error for it, and only for it. */
 START_TEST(test_damage_is_told)
 {
@@ -1320,6 +1365,7 @@ int main(void)
 	tcase_add_test(tcase, test_append_and_fsync);
 	tcase_add_test(tcase, test_rewrite_is_not_logged);
 	tcase_add_test(tcase, test_full_disk);
+	tcase_add_test(tcase, accepted_data_has_more_room);
 	tcase_add_test(tcase, test_damage_is_told);
 	tcase_add_test(tcase, test_failed_write_moves);
 	tcase_add_test(tcase, test_bad_sectors_stay);

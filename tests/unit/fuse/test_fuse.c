@@ -663,6 +663,7 @@ START_TEST(writers_hear_before_the_disk_is_full)
 	ck_assert_int_eq(ask_attr_by(node, handle), 0);
 	write_page(node, 5 * mb);
 	take_notice(node, -1, 0);
+	take_notice(node, 5 * mb, 0);
 	ck_assert_int_eq(ask_room(node, handle, 5 * mb), 0);
 	write_page(node, 6 * mb);
 	ck_assert_int_eq(ask_room(node, handle, 6 * mb), 0);
@@ -677,6 +678,36 @@ START_TEST(writers_hear_before_the_disk_is_full)
 	ck_assert_int_eq(ask_room(other, opened.fh, 600 << 10), -ENOSPC);
 	/* A write in place may come. */
 	ck_assert_int_eq(ask_room(other, opened.fh, 600 << 10), 0);
+}
+END_TEST
+
+/* Who tries again after a refusal has what is kept for that, and no more: what
+ * has been accepted has room. */
+START_TEST(no_write_is_accepted_without_room)
+{
+	const uint64_t mb = 1 << 20;
+	uint64_t node = make_file("f");
+	uint64_t handle = open_file(node, O_WRONLY);
+	struct fuse_setattr_in cut = { .valid = FATTR_SIZE, .size = 5 * mb };
+	uint64_t end;
+
+	write_page(node, 5 * mb);
+	take_notice(node, -1, 0);
+	take_notice(node, 5 * mb, 0);
+	for (end = 5 * mb; end < 7 * mb; end += mb) {
+		ck_assert_int_eq(ask_room(node, handle, end), 0);
+		write_page(node, end + mb);
+	}
+	ck_assert_int_eq(ask_room(node, handle, end), -ENOSPC);
+	/* One of the two that the file system keeps for pages. */
+	ck_assert_int_eq(ask_room(node, handle, end), 0);
+	write_page(node, end + mb);
+	end += mb;
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert_int_eq(ask_room(node, handle, end), -ENOSPC);
+	ck_assert_int_eq(ask(FUSE_SETATTR, node, &cut, sizeof(cut), NULL, 0),
+			 0);
+	ck_assert_int_eq(ask_room(node, handle, 5 * mb), 0);
 }
 END_TEST
 
@@ -1156,6 +1187,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, a_read_is_answered_beside_waiting_writes);
 	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, writers_hear_before_the_disk_is_full);
+	tcase_add_test(c, no_write_is_accepted_without_room);
 	tcase_add_test(c, chown_drops_suid);
 	tcase_add_test(c, statx_has_the_birth_time);
 	tcase_add_test(c, attributes_of_the_user);

@@ -593,6 +593,14 @@ START_TEST(reserve_keeps_its_own)
 		ck_assert_int_eq(space_reserve(s, 1), -ENOSPC);
 		space_release(s, 1);
 		ck_assert_int_eq(space_reserve(s, 1), 0);
+		/* Data that was accepted has a part of it. */
+		ck_assert_uint_eq(space_room(s), 0);
+		ck_assert_uint_eq(space_room_accepted(s), c.own / 4);
+		ck_assert_int_eq(space_reserve_accepted(s, c.own / 4 + 1),
+				 -ENOSPC);
+		ck_assert_int_eq(space_reserve_accepted(s, c.own / 4), 0);
+		ck_assert_uint_eq(space_room_accepted(s), 0);
+		ck_assert(space_may_grow(s));
 		space_free(s);
 	}
 }
