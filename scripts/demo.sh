@@ -30,6 +30,26 @@ fail() {
 	exit 1
 }
 
+# What is mounted here goes through /dev/fuse: say what is missing before
+# anything is made.
+need_fuse() {
+	[ -c /dev/fuse ] || modprobe fuse 2>/dev/null || true
+	[ -c /dev/fuse ] || fail "there is no /dev/fuse, which mounts need:" \
+		"load the kernel's module (modprobe fuse), or give a container" \
+		"the device (docker run --device /dev/fuse --cap-add SYS_ADMIN)"
+	(exec 3<>/dev/fuse) 2>/dev/null || fail "/dev/fuse cannot be opened" \
+		"by $(id -un): run this as root, or let that user open it" \
+		"(chmod 666 /dev/fuse); a container must be given the device"
+	[ "$(id -u)" -eq 0 ] || command -v fusermount3 >/dev/null ||
+		fail "there is no fusermount3, which a user needs to mount:" \
+			"install fuse3, or run this as root"
+	for program in jq getfattr pgrep; do
+		command -v $program >/dev/null ||
+			fail "there is no $program; scripts/packages has what" \
+				"is needed"
+	done
+}
+
 # MOUNTPOINT [COMMAND]: with that command before, as in "timeout 60 umount".
 unmount() {
 	point=$1
@@ -249,6 +269,7 @@ show_places() {
 
 # ---- the course of things ----
 
+need_fuse
 say "an emulated drive: $(jq -r .name "$spec")"
 start_drive
 stage_began=$(date +%s%N)
