@@ -29,7 +29,6 @@
 #include "fs/replica/replica_ops.h"
 #include "fs/replica/replica_readahead.h"
 #include "fs/drive/super_edit.h"
-#include "fs/drive/relocate.h"
 #include "fs/drive/fs_trim.h"
 #include "fs/place/gap_readahead.h"
 #include "fs/place/gap_writeback.h"
@@ -317,7 +316,6 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
 	uint64_t keep_ns = profile_save_run(fs->profile_save, now_ns);
-	uint64_t settle_ns = relocate_run(fs->relocate, now_ns);
 	uint64_t trim_ns = trim_run(fs, now_ns);
 	uint64_t edit_ns = super_edit_run(fs, now_ns);
 	uint64_t message_ns = unwritten_run(fs, now_ns);
@@ -326,7 +324,6 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 
 	next_ns = watch_ns < next_ns ? watch_ns : next_ns;
 	next_ns = keep_ns < next_ns ? keep_ns : next_ns;
-	next_ns = settle_ns < next_ns ? settle_ns : next_ns;
 	next_ns = trim_ns < next_ns ? trim_ns : next_ns;
 	next_ns = edit_ns < next_ns ? edit_ns : next_ns;
 	next_ns = message_ns < next_ns ? message_ns : next_ns;
@@ -600,7 +597,6 @@ static void fs_free(struct fs *fs)
 	access_trace_free(fs);
 	node_replicas_free(fs);
 	profile_save_free(fs->profile_save);
-	relocate_free(fs->relocate);
 	replica_maker_close(fs);
 	replicas_free(fs);
 	replica_ra_free(fs);
@@ -649,8 +645,6 @@ static int fs_begin(struct fs *fs)
 	}
 	if (!rc)
 		rc = profile_save_open(fs, &fs->profile_save);
-	if (!rc)
-		rc = relocate_open(fs, &fs->relocate);
 	if (!rc)
 		rc = fs_do_without(fs, replicas_open(fs, &fs_replica_table_ops),
 				   "the table of copies", true);
@@ -718,8 +712,8 @@ static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->txn_count || !files_idle(fs) ||
 	       !profile_save_idle(fs->profile_save) ||
-	       !relocate_idle(fs->relocate) || !replicas_idle(fs->replicas) ||
-	       !replica_ra_idle(fs) || !node_replicas_idle(fs);
+	       !replicas_idle(fs->replicas) || !replica_ra_idle(fs) ||
+	       !node_replicas_idle(fs);
 }
 
 /* After a failure of the file system destages are not waited for, as none
@@ -752,7 +746,6 @@ int fs_close(struct fs *fs)
 
 	unwritten_wait(fs->files);
 	access_trace_leave(fs);
-	relocate_close(fs->relocate);
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs, &wait);
 	if (!fs->disk_gone && !fs_read_only(fs)) {

@@ -9,7 +9,6 @@
 #include "base/msg.h"
 #include "fs/drive/profile_save.h"
 #include "fs/drive/profile_load.h"
-#include "fs/drive/relocate.h"
 #include "sched/freeblock/freeblock.h"
 
 
@@ -96,7 +95,6 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	fs->geom = profile->geom;
 	profile_free(old);
 	profile_save_wanted(fs->profile_save);
-	relocate_wanted(fs->relocate);
 	rc = fs_open_head(fs);
 	if (rc)
 		msg_warn("%s: the head is not followed: %s", fs->disk->name,
@@ -115,6 +113,5 @@ int fs_trust_profile(struct fs *fs)
 	if (rc)
 		return rc;
 	fs->options.doubt = false;
-	relocate_wanted(fs->relocate);
 	return fs_open_head(fs);
 }

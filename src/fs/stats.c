@@ -13,7 +13,6 @@
 #include "fs/op/errors.h"
 #include "fs/drive/profile_save.h"
 #include "fs/replica/replica_ops.h"
-#include "fs/drive/relocate.h"
 
 #include "sched/queue/queue.h"
 
@@ -325,19 +324,15 @@ static json_t *stats_profile(const struct fs *fs)
 	return object;
 }
 
-/* How often the profile was stored, with how many bytes, and how many log
- * tracks moved onto its tracks. */
+/* How often the profile was stored, and with how many bytes. */
 static json_t *stats_kept(const struct fs *fs)
 {
 	json_t *object = json_object();
 	struct profile_save_stats kept;
-	struct relocate_stats moved;
 
 	profile_save_get_stats(fs->profile_save, &kept);
-	relocate_get_stats(fs->relocate, &moved);
 	stats_set(object, "written", kept.written);
 	stats_set(object, "bytes", kept.bytes);
-	stats_set(object, "log_tracks_moved", moved.logs);
 	return object;
 }
 

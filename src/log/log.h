@@ -191,23 +191,6 @@ const char *log_record_verify(const struct log *log,
 			      const struct log_found *found,
 			      const void *bytes);
 
-/*
- * Moving a track.  log_track_retire ends its use (-EAGAIN: not while a write is
- * under way; -ENOSPC: promised room needs it).  log_track_is_retired is true
- * once the tail has passed all records on it.  log_track_replace puts another
- * place of about the same size in its stead, which is the i-th of the
- * superblocks from then on.  -E2BIG: the place is too large (log_track_fits
- * asks before); -ENOMEM: the track stays retired.
- */
-int log_track_retire(struct log *log, unsigned i);
-bool log_track_is_retired(const struct log *log, unsigned i);
-/* Takes a retired track into use again. */
-void log_track_reuse(struct log *log, unsigned i);
-int log_track_fits(const struct log *log, unsigned i,
-		   const struct super_track *track);
-int log_track_replace(struct log *log, unsigned i,
-		      const struct super_track *track);
-
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
 	uint64_t records, record_bytes, retries;

@@ -61,7 +61,6 @@ struct log_track {
 					 * record or mirror in it; 0: the unit
 					 * is free */
 	uint32_t next;			/* the unit behind the last write */
-	bool retiring;			/* the track takes no more records */
 	struct log_room room;		/* what is free here, computed from
 					 * `seq` */
 };

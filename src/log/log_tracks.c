@@ -18,7 +18,6 @@
  * Mirrors go to a track that holds none of their originals: behind records that
  * have gone on to another track, or wherever there is room.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +31,6 @@
 /* A commit that follows the last one within this time (3 ms) would have to wait
  * for anything that is written in between. */
 #define COMMIT_WAITS_NS (3 * NS_PER_MS)
-
-/* A track is not retired if the log would be fuller than this without it, in
- * percent. */
-#define LEAVE_PERCENT 60u
 
 /* While long runs are scarce, a record may begin this far behind the beginning
  * of one: the head passes so much while a command is decoded. */
@@ -150,8 +145,6 @@ static struct log_room room_without(const struct log *log,
 	struct log_room room = { .used = 0 };
 	uint32_t run = 0;
 
-	if (t->retiring)
-		return (struct log_room){ .used = t->units };
 	for (uint32_t u = 0; u < t->units; u++) {
 		if (unit_is_free(log, t, u) && (u < first || u >= first + n)) {
 			run++;
@@ -463,9 +456,7 @@ static bool find_allowed(struct log *log, const struct head_state *head_state,
 	struct range_answer answer;
 
 	for (unsigned i = 0; i < log->tracks; i++)
-		if (!log->track[i].retiring)
-			within[query.within_n++] =
-				range_of(log, &log->track[i]);
+		within[query.within_n++] = range_of(log, &log->track[i]);
 	if (range_find(head_state, &query, &answer) ||
 	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n,
 		     need))
@@ -691,72 +682,4 @@ const char *log_record_verify(const struct log *log,
 	if (!why && le64_get(h->seq) != found->seq)
 		why = "log: another record than the one written";
 	return why;
-}
-
-/* ---- Moving ---- */
-
-int log_track_retire(struct log *log, unsigned i)
-{
-	struct log_track *t = &log->track[i];
-
-	if (log->failed)
-		return -EIO;
-	if (!list_empty(&log->writing) || log->sending)
-		return -EAGAIN;
-	t->retiring = true;
-	track_refresh(log, t);
-	if (log_fill_percent(log) >= LEAVE_PERCENT ||
-	    !log_tracks_hold(log, log_needed_bytes(log) +
-				  TRAX_MAX_RECORD_BYTES)) {
-		log_track_reuse(log, i);
-		return -ENOSPC;
-	}
-	if (log->main == t)
-		log->main = NULL;
-	if (log->mirror == t)
-		log->mirror = NULL;
-	return 0;
-}
-
-void log_track_reuse(struct log *log, unsigned i)
-{
-	log->track[i].retiring = false;
-	track_refresh(log, &log->track[i]);
-	log_dispatch(log);
-}
-
-bool log_track_is_retired(const struct log *log, unsigned i)
-{
-	const struct log_track *t = &log->track[i];
-
-	return t->retiring && run_end(log, t, 0, t->units) == t->units;
-}
-
-int log_track_fits(const struct log *log, unsigned i,
-		   const struct super_track *track)
-{
-	const struct log_track t = track_at(log, track);
-	const uint64_t units = log->total_bytes / log->unit_bytes -
-			       log->track[i].units + t.units;
-
-	return t.units < units_of(log, TRAX_MAX_RECORD_BYTES) ||
-	       units > log->pinned_n - LOG_RECORDS - 1 ? -E2BIG : 0;
-}
-
-int log_track_replace(struct log *log, unsigned i,
-		      const struct super_track *track)
-{
-	struct log_track *old = &log->track[i];
-	struct log_track t = track_at(log, track);
-
-	assert(log_track_is_retired(log, i));
-	t.seq = calloc(t.units, sizeof(*t.seq));
-	if (!t.seq)
-		return -ENOMEM;
-	log->total_bytes += ((uint64_t)t.units - old->units) * log->unit_bytes;
-	free(old->seq);
-	*old = t;
-	track_refresh(log, old);
-	log_dispatch(log);
-	return 0;
 }

@@ -47,7 +47,6 @@
 #include "fs/replica/node_replicas.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
-#include "fs/drive/relocate.h"
 #include "log/log_internal.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/queue/queue.h"
@@ -468,7 +467,6 @@ static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 	struct geom *geom;
 
 	world_call(fs, world, &sync);
-	relocate_now(fs->relocate);
 	if (!queue_idle(fs->queue) || world_random(rng) % 4 == 0)
 		return;
 	geom = tracks_of(track, world_random(rng) % 8);
@@ -481,7 +479,6 @@ static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 	if (fs_adopt_profile(fs, profile))
 		profile_free(profile);
 	profile_save_now(fs->profile_save);
-	relocate_now(fs->relocate);
 }
 
 static void run_keep(struct config *config, struct oracle *oracle,
@@ -489,7 +486,6 @@ static void run_keep(struct config *config, struct oracle *oracle,
 {
 	uint64_t rng = seed;
 	struct profile_save_stats stats;
-	struct relocate_stats moved;
 
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
 		change_profile(fs, world, &rng);
@@ -498,10 +494,8 @@ static void run_keep(struct config *config, struct oracle *oracle,
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 	}
 	profile_save_get_stats(fs->profile_save, &stats);
-	relocate_get_stats(fs->relocate, &moved);
-	printf("profile: %lu written, %lu moved; %lu log tracks moved, "
-	       "%lu not; ", (long)stats.written, (long)stats.moved,
-	       (long)moved.logs, (long)moved.given_up);
+	printf("profile: %lu written, %lu moved; ", (long)stats.written,
+	       (long)stats.moved);
 }
 
 /* Much that nobody asks to be durable, until it is written all the same. */

@@ -19,7 +19,6 @@
 #include "base/units.h"
 #include "fs/drive/relocate_txn.h"
 #include "fs/drive/profile_load.h"
-#include "fs/drive/relocate.h"
 #include "fs/drive/super_write.h"
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
@@ -280,7 +279,7 @@ static void profile_save_move(struct profile_save *save)
 		.fs = save->fs, .kind = OWNER_GEOM,
 		.from = run.sectors ? run.sector : 0,
 		.from_sectors = run.sectors,
-		.to_sectors = 2 * half, .find = relocation_find_any,
+		.to_sectors = 2 * half,
 		.done = profile_save_has_room, .arg = save,
 	};
 	relocation_begin(&save->relocation);
@@ -442,9 +441,8 @@ uint64_t profile_save_run(struct profile_save *save, uint64_t now_ns)
 	if (!save || save->state != PROFILE_SAVE_WAIT ||
 	    tree_failed(save->fs->tree))
 		return UINT64_MAX;
-	if (!relocate_idle(save->fs->relocate) || save->fs->super_edit)
-		return now_ns + BUSY_NS;	/* somebody is writing the
-						 * superblocks */
+	if (save->fs->super_edit)	/* it is writing the superblocks */
+		return now_ns + BUSY_NS;
 	profile_save_look(save, now_ns);
 	if (!save->wanted)
 		return UINT64_MAX;

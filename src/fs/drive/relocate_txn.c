@@ -39,7 +39,8 @@ static bool find_in(struct relocation *relocation, uint32_t group,
 	return false;
 }
 
-int relocation_find_any(struct relocation *relocation, uint32_t *group)
+/* Looks from the outer edge on.  -EAGAIN: *group must be loaded; -ENOSPC. */
+static int find_room(struct relocation *relocation, uint32_t *group)
 {
 	struct space *space = tree_space(relocation->fs->tree);
 	uint64_t unit = super_write_unit(tree_super(relocation->fs->tree)) /
@@ -74,7 +75,7 @@ static int relocation_room(struct relocation *relocation, uint32_t *group)
 			return rc;
 		relocation->promised = relocation->to_sectors;
 	}
-	return relocation->find(relocation, group);
+	return find_room(relocation, group);
 }
 
 /* ---- Begin ---- */
@@ -98,7 +99,7 @@ static int begin_run(struct fs_txn *txn)
 	struct owner_item owner = { .kind = (uint8_t)relocation->kind };
 	struct move_item item;
 	struct tree_item old;
-	uint32_t group;
+	uint32_t group = 0;
 	int rc = relocation_room(relocation, &group), rc2;
 
 	if (rc == -EAGAIN)

@@ -1,15 +1,17 @@
 /*
  * relocate_txn.h - moves something that the superblock names to another place.
  *
- *   relocation_begin  finds room, gives it an owner and puts a MOVE item, in
+ *   relocation_begin  finds room for to_sectors, aligned to the unit of
+ *                     records, gives it an owner and puts a MOVE item, in
  *                     one transaction; done when a root has both
  *   (the caller)      writes the new place, then superblocks that name it
  *   relocation_end    removes the owner of the place that the superblocks do
  *                     not name, and the item, in one transaction
  *
  * A power cut anywhere between leaves both places with owners;
- * relocation_resume finds the item at the next mount and ends the move.  There
- * is one move of a kind at a time.
+ * relocation_resume finds the item at the next mount and ends the move.  Only
+ * the record of the drive moves, one move at a time; but a move of a log track
+ * that an earlier version has begun is ended as well.
  */
 #ifndef TRAX_DRIVE_RELOCATE_TXN_H
 #define TRAX_DRIVE_RELOCATE_TXN_H
@@ -20,13 +22,9 @@ struct relocation {
 	struct fs *fs;
 	enum owner_kind kind;		/* OWNER_GEOM, OWNER_LOG */
 	uint64_t from, from_sectors;	/* the old place; 0: there was none */
-	uint64_t to, to_sectors;	/* the new place; `to` 0: find() chooses
-					 * it */
-	/*
-	 * Finds room of to_sectors (which it may set) and takes it
-	 * (space_take) into `to`.  -EAGAIN: wants *group loaded; -ENOSPC.
-	 */
-	int (*find)(struct relocation *relocation, uint32_t *group);
+	uint64_t to;			/* the new place; chosen at the
+					 * beginning */
+	uint64_t to_sectors;
 	/* Called at the end of begin and of end; after an error of begin
 	 * nothing has changed. */
 	void (*done)(struct relocation *relocation, int rc);
@@ -42,10 +40,6 @@ struct relocation {
 void relocation_begin(struct relocation *relocation);
 /* `landed`: the superblocks name `to` now. */
 void relocation_end(struct relocation *relocation, bool landed);
-
-/* A find() that looks for `to_sectors` anywhere from the outer edge on, aligned
- * to the unit of records. */
-int relocation_find_any(struct relocation *relocation, uint32_t *group);
 
 /* At mount: ends moves that were begun; waits. */
 int relocation_resume(struct fs *fs);

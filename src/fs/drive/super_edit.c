@@ -1,6 +1,6 @@
 /*
  * super_edit.c - see super_edit.h.  The superblocks have one writer at a time:
- * while fs->super_edit is set no profile is saved and no track moved.
+ * while fs->super_edit is set no profile is saved.
  */
 #include "fs/drive/super_edit.h"
 
@@ -10,7 +10,6 @@
 
 #include "base/units.h"
 #include "fs/drive/profile_save.h"
-#include "fs/drive/relocate.h"
 #include "fs/drive/super_write.h"
 
 /* While the superblocks are being written, a change of them is tried again
@@ -86,8 +85,7 @@ uint64_t super_edit_run(struct fs *fs, uint64_t now_ns)
 		super_edit_over(fs, -EROFS);
 		return now_ns;
 	}
-	if (!profile_save_idle(fs->profile_save) ||
-	    !relocate_idle(fs->relocate))
+	if (!profile_save_idle(fs->profile_save))
 		return now_ns + BUSY_NS;
 	next = *tree_super(fs->tree);
 	super_edit_apply(edit->op, &next);

@@ -29,7 +29,6 @@ struct node_replicas;		/* node_replicas.c: replicas of tree nodes */
 struct profile_save;		/* profile_save.c: stores the drive's profile */
 struct trim;			/* fs_trim.c: discards free sectors */
 struct super_edit;		/* super_edit.c: changes label or UUID */
-struct relocate;		/* relocate.c: moves log tracks */
 struct content_watch;		/* content_watch.h */
 struct read_watch;		/* data/read_events.h */
 
@@ -67,7 +66,6 @@ struct fs {
 	struct node_replicas *node_replicas; /* NULL: replicas of nodes are
 					      * neither made nor read */
 	struct profile_save *profile_save; /* NULL: the profile is not stored */
-	struct relocate *relocate;	/* NULL: no log track moves */
 	struct content_watch *content_watch; /* NULL: nobody watches */
 	struct read_watch *read_watch;	/* NULL: nobody watches */
 	struct trim *trim;		/* NULL: nothing is discarded */
