@@ -24,7 +24,7 @@
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
-enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW,
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_SLOW,
        OPT_HOST, OPT_OTHER, OPT_MEMORY, OPT_SIZE, OPT_AGED,
        OPT_HTML };
 
@@ -372,12 +372,6 @@ static const struct argp_option replicas_argp_options[] = {
 	{ "runs", 'r', "N", 0, "Runs of each workload (7)", 0 },
 	{ "percent", 'p', "N", 0, "Scale files and requests (100)", 0 },
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
-	{ "real", OPT_REAL, NULL, 0,
-	  "In real time through the mount, with ext4 beside it", 0 },
-	{ "slow", OPT_SLOW, "N", 0,
-	  "That drive and its clients are so many times as slow (1)", 0 },
-	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
-	  "Where its sparse image goes (/var/tmp)", 0 },
 	{ 0 },
 };
 
@@ -397,15 +391,6 @@ static error_t replicas_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		options->seed = strtoull(arg, NULL, 10);
-		return 0;
-	case OPT_REAL:
-		options->real = true;
-		return 0;
-	case OPT_SLOW:
-		options->slow = (unsigned)strtoul(arg, NULL, 10);
-		return 0;
-	case OPT_IMAGE_DIR:
-		options->image_dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
 		options->workload = arg;
@@ -427,11 +412,6 @@ static int command_replicas(int argc, char **argv)
 
 	argp_parse(&replicas_argp, argc, argv, 0, NULL, &options);
 	msg_set_level(MSG_WARN);
-	if (options.real && geteuid() != 0) {
-		fprintf(stderr, "traxbench replicas: must be root\n");
-		return 1;
-	}
-	prepend_path();
 	return replicas_run(&options) ? 1 : 0;
 }
 

@@ -18,14 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/env.h"
 #include "base/hashmap.h"
 #include "base/msg.h"
 #include "base/units.h"
-#include "bench/real.h"
 #include "bench/replicas_internal.h"
 #include "bench/rig.h"
 #include "diskmodel/spec.h"
@@ -41,10 +38,9 @@
  * without power. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
-/* How long the file system is idle after each run: 60 s of virtual time, or 3 s
- * of real time, in which it makes replicas. */
+/* Virtual time for which the file system is idle after each run, and makes
+ * replicas: 60 s. */
 #define IDLE_NS (60 * NS_PER_SECOND)
-#define REAL_IDLE_SECONDS 3u
 /* Memory of the file system, and with a load that never pauses. */
 #define MEMORY_BYTES (512u << 20)
 #define BUSY_MEMORY_BYTES (48u << 20)
@@ -60,8 +56,6 @@ int bench_do(struct bench *bench, struct fs_op *op)
 {
 	bool done = false;
 
-	if (bench->real)
-		return real_do(bench->real, op);
 	op->done = bench_done;
 	op->owner = &done;
 	fs_submit(bench->fs, op);
@@ -95,8 +89,6 @@ static int bench_mount(struct bench *bench, unsigned replicas)
 	};
 	int rc;
 
-	if (bench->real)
-		return real_mount(bench->real, replicas, bench->memory);
 	rc = head_open(sim_env(bench->sim), &head, &bench->head);
 	if (rc)
 		return rc;
@@ -107,11 +99,8 @@ static int bench_mount(struct bench *bench, unsigned replicas)
 
 static int bench_unmount(struct bench *bench)
 {
-	int rc;
+	int rc = fs_close(bench->fs);
 
-	if (bench->real)
-		return real_unmount(bench->real);
-	rc = fs_close(bench->fs);
 	head_close(bench->head);
 	drive_reset(sim_drive(bench->sim), sim_now_ns(bench->sim));
 	return rc;
@@ -120,13 +109,8 @@ static int bench_unmount(struct bench *bench)
 /* Lets virtual time pass while the file system is idle and makes replicas. */
 static void bench_idle(struct bench *bench)
 {
-	uint64_t end;
+	uint64_t end = sim_now_ns(bench->sim) + IDLE_NS;
 
-	if (bench->real) {
-		sleep(REAL_IDLE_SECONDS * bench->options->slow);
-		return;
-	}
-	end = sim_now_ns(bench->sim) + IDLE_NS;
 	while (sim_now_ns(bench->sim) < end) {
 		uint64_t next = fs_run(bench->fs, 1);
 		uint64_t now = sim_now_ns(bench->sim);
@@ -192,55 +176,6 @@ static const struct workload {
 
 /* ---- Runs ---- */
 
-static void bench_think(struct bench *bench)
-{
-	uint64_t ns = bench->think_ns * bench->options->slow;
-	const struct timespec think = {
-		.tv_sec = (time_t)(ns / NS_PER_SECOND),
-		.tv_nsec = (long)(ns % NS_PER_SECOND),
-	};
-
-	if (bench->real)
-		nanosleep(&think, NULL);
-	else
-		sim_advance(bench->sim, bench->think_ns);
-}
-
-static uint64_t bench_now_ns(const struct bench *bench)
-{
-	return bench->real ? env_now_ns(env_real()) / bench->options->slow :
-			     sim_now_ns(bench->sim);
-}
-
-static int bench_clear_times(struct bench *bench)
-{
-	if (bench->real)
-		return real_clear(bench->real);
-	drive_clear_times(sim_drive(bench->sim), sim_now_ns(bench->sim));
-	return 0;
-}
-
-static int bench_real_times(struct bench *bench, struct drive_times *times)
-{
-	const unsigned slow = bench->options->slow;
-	int rc = real_times(bench->real, times);
-
-	times->seek_ns /= slow;
-	times->switch_ns /= slow;
-	times->rotation_ns /= slow;
-	times->transfer_ns /= slow;
-	times->prefetch_ns /= slow;
-	return rc;
-}
-
-static int bench_get_times(struct bench *bench, struct drive_times *times)
-{
-	if (bench->real)
-		return bench_real_times(bench, times);
-	drive_get_times(sim_drive(bench->sim), sim_now_ns(bench->sim), times);
-	return 0;
-}
-
 /* Looks a file up by its name unless that was done before, as the kernel
  * does. */
 static int look_up(struct bench *bench, struct bench_file *file)
@@ -286,7 +221,7 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 		op.size = read->bytes < CHUNK_BYTES ? read->bytes : CHUNK_BYTES;
 		if (!rc)
 			rc = bench_do(bench, &op);
-		bench_think(bench);
+		sim_advance(bench->sim, bench->think_ns);
 	}
 	return rc;
 }
@@ -339,19 +274,15 @@ static int run_once(struct bench *bench, const struct workload *workload,
 	bench->memory = workload->busy ? BUSY_MEMORY_BYTES : MEMORY_BYTES;
 	if (!run || !workload->busy)
 		rc = bench_mount(bench, replicas);
-	else if (bench->real)
-		rc = real_forget();
-	if (!rc)
-		rc = bench_clear_times(bench);
 	if (rc)
 		return rc;
-	start = bench_now_ns(bench);
+	start = sim_now_ns(bench->sim);
+	drive_clear_times(sim_drive(bench->sim), start);
 	rc = run_reads(bench, workload);
-	figures->time_s = (double)(bench_now_ns(bench) - start) / 1e9;
-	if (!rc)
-		rc = bench_get_times(bench, &times);
 	if (rc)
 		return rc;
+	figures->time_s = (double)(sim_now_ns(bench->sim) - start) / 1e9;
+	drive_get_times(sim_drive(bench->sim), sim_now_ns(bench->sim), &times);
 	figures->seek_ms = (double)(times.seek_ns + times.switch_ns) / 1e6 /
 			   bench->reads;
 	figures->rotation_ms = (double)times.rotation_ns / 1e6 / bench->reads;
@@ -364,8 +295,8 @@ static int run_once(struct bench *bench, const struct workload *workload,
 			      watts(bench->spec->active_w, ACTIVE_W)) / 1e6 /
 			     bench->reads;
 	figures->accesses = times.accesses;
-	if (rc || (workload->busy && run + 1 < bench->options->runs))
-		return rc;
+	if (workload->busy && run + 1 < bench->options->runs)
+		return 0;
 	if (!workload->busy)
 		bench_idle(bench);
 	return bench_unmount(bench);
@@ -405,7 +336,7 @@ static int run_side(struct bench *bench, const struct workload *workload,
 {
 	struct read *read = malloc(bench->reads * sizeof(*read));
 	unsigned run;
-	int rc = !read ? -ENOMEM : bench->real ? 0 : bench_sim(bench, content);
+	int rc = read ? bench_sim(bench, content) : -ENOMEM;
 
 	if (rc)
 		return rc;
@@ -420,8 +351,7 @@ static int run_side(struct bench *bench, const struct workload *workload,
 	}
 	memcpy(bench->read, read, bench->reads * sizeof(*read));
 	free(read);
-	if (!bench->real)
-		sim_free(bench->sim);
+	sim_free(bench->sim);
 	return rc;
 }
 
@@ -460,39 +390,6 @@ static void print_side(char side, unsigned run,
 	print_run(run + 1, figures, without);
 }
 
-/* In real time: both sides of traxfs on one file system, then ext4. */
-static int run_workload_real(struct bench *bench,
-			     const struct workload *workload)
-{
-	struct replicas_figures with[REPLICAS_RUNS], without[REPLICAS_RUNS];
-	struct replicas_figures other[REPLICAS_RUNS];
-	unsigned runs = bench->options->runs, run;
-	int rc = real_mkfs(bench->real, "traxfs");
-
-	if (!rc)
-		rc = set_up(bench, workload);
-	if (!rc)
-		rc = run_side(bench, workload, NULL, 0, without);
-	if (!rc)
-		rc = run_side(bench, workload, NULL, 1, with);
-	if (!rc)
-		rc = real_mkfs(bench->real, "ext4");
-	if (!rc)
-		rc = set_up(bench, workload);
-	if (!rc)
-		rc = run_side(bench, workload, NULL, 0, other);
-	if (rc)
-		return rc;
-	print_head(bench, workload);
-	for (run = 0; run < runs; run++)
-		print_side('e', run, &other[run], &without[run]);
-	for (run = 0; run < runs; run++)
-		print_side('0', run, &without[run], &without[run]);
-	for (run = 0; run < runs; run++)
-		print_side('1', run, &with[run], &without[run]);
-	return 0;
-}
-
 static int run_both_sides(struct bench *bench, const struct workload *workload,
 			  struct replicas_figures *with,
 			  struct replicas_figures *without)
@@ -523,8 +420,6 @@ static int run_workload(struct bench *bench, const struct workload *workload)
 	unsigned run;
 	int rc;
 
-	if (bench->real)
-		return run_workload_real(bench, workload);
 	rc = run_both_sides(bench, workload, with, without);
 	if (rc)
 		return rc;
@@ -543,7 +438,6 @@ static int bench_open(struct bench *bench, struct replicas_options *options,
 
 	*options = *given;
 	*bench = (struct bench){ .options = options };
-	options->slow = options->real && options->slow ? options->slow : 1;
 	options->runs = options->runs ? options->runs : 7;
 	if (options->runs > REPLICAS_RUNS)
 		options->runs = REPLICAS_RUNS;
@@ -560,7 +454,6 @@ static int bench_close(struct bench *bench, int rc)
 {
 	if (rc)
 		msg_error("replicas: %s", strerror(-rc));
-	real_close(bench->real);
 	geom_free(bench->geom);
 	spec_free(bench->spec);
 	spec_free(bench->model);
@@ -590,10 +483,6 @@ int replicas_run(const struct replicas_options *given)
 	struct bench bench;
 	int rc = bench_open(&bench, &options, given);
 
-	if (!rc)
-		rig_slow(bench.spec, options.slow);
-	if (!rc && options.real)
-		rc = real_open(bench.spec, options.image_dir, &bench.real);
 	for (unsigned i = 0; !rc && i < WORKLOADS; i++)
 		if (!options.workload ||
 		    !strcmp(options.workload, workloads[i].name))

@@ -15,13 +15,6 @@ struct replicas_options {
 	unsigned percent;	/* per cent of the usual files and requests; 0:
 				 * 100 */
 	uint64_t seed;
-	/* In real time, through the mount, on an emulated drive, with ext4
-	 * beside it.  Needs root. */
-	bool real;
-	const char *image_dir;	/* folder of that drive's image; NULL:
-				 * /var/tmp */
-	unsigned slow;		/* factor by which drive and clients are slower,
-				 * which the figures leave out; 0: once */
 };
 
 /* What one run did, for each read of the client but for the first. */
@@ -36,7 +29,7 @@ struct replicas_figures {
 
 /* Both: 0 or a negative errno, reported through msg. */
 
-/* One named workload in virtual time: a row for each run, with copies and
+/* One named workload: a row for each run, with copies and
  * without. */
 int replicas_measure(const struct replicas_options *options,
 		     struct replicas_figures with[REPLICAS_RUNS],

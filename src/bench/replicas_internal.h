@@ -39,7 +39,6 @@ struct bench {
 	struct sim *sim;
 	struct head *head;
 	struct fs *fs;
-	struct real *real;	/* NULL: in virtual time */
 	uint64_t rng;
 	/* The workload. */
 	struct bench_file *file;
