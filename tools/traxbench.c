@@ -24,7 +24,7 @@
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
-enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_SLOW,
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH,
        OPT_HOST, OPT_OTHER, OPT_MEMORY, OPT_SIZE, OPT_AGED,
        OPT_HTML };
 
@@ -193,8 +193,6 @@ static const struct argp_option sched_argp_options[] = {
 	{ "quick", 'q', NULL, 0, "A tenth of the requests", 0 },
 	{ "device", 'D', "PATH", 0, "In real time on this disk", 0 },
 	{ "scratch", OPT_SCRATCH, NULL, 0, "Overwrite the disk", 0 },
-	{ "slow", OPT_SLOW, "N", 0, "It is so many times as slow (traxdisk)",
-	  0 },
 	{ "host", OPT_HOST, "US", 0,
 	  "How late a busy host is each time, at the median (0)", 0 },
 	{ 0 },
@@ -227,9 +225,6 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SCRATCH:
 		call->options.scratch = true;
-		return 0;
-	case OPT_SLOW:
-		call->options.slow = (unsigned)strtoul(arg, NULL, 10);
 		return 0;
 	case OPT_HOST:
 		call->options.host_ns = strtoull(arg, NULL, 10) * 1000;

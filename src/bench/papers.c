@@ -107,13 +107,13 @@ static int head_shares(const struct sched_options *options,
 		.drive = m->drive, .policy = m->name, .clients = m->count,
 		.sectors = m->percent * 2,
 	};
-	struct sched_head_use use;
+	struct rig_result use;
 	int err = sched_head_uses(options, &load, &use);
 
 	if (err)
 		return err;
-	ours[0] = share(use.result.times.rotation_ns, use.result.ns);
-	ours[1] = share(use.result.times.transfer_ns, use.result.ns);
+	ours[0] = share(use.times.rotation_ns, use.ns);
+	ours[1] = share(use.times.transfer_ns, use.ns);
 	return 0;
 }
 
@@ -123,7 +123,7 @@ static int order_change(const struct sched_options *options,
 {
 	struct sched_head_load load = { .drive = m->drive, .policy = "sptf",
 					.clients = 20, .sectors = 8 };
-	struct sched_head_use sptf, use;
+	struct rig_result sptf, use;
 	int err = sched_head_uses(options, &load, &sptf);
 
 	load.policy = m->name;
@@ -131,8 +131,8 @@ static int order_change(const struct sched_options *options,
 		err = sched_head_uses(options, &load, &use);
 	if (err)
 		return err;
-	ours[0] = change(use.result.head_mean_ns, sptf.result.head_mean_ns);
-	ours[1] = share(use.result.times.rotation_ns, use.result.ns);
+	ours[0] = change(use.head_mean_ns, sptf.head_mean_ns);
+	ours[1] = share(use.times.rotation_ns, use.ns);
 	return 0;
 }
 

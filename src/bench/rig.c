@@ -13,25 +13,7 @@
 #include "fs/mkfs.h"
 #include "sim/named.h"
 
-
 /* ---- the rig ---- */
-
-/* Makes the drive `slow` times as slow in everything it does. */
-void rig_slow(struct spec *spec, unsigned slow)
-{
-	struct service_mech *mech = &spec->mech;
-	uint32_t i;
-
-	mech->period_ps *= slow;
-	mech->head_switch_ns *= slow;
-	mech->write_settle_ns *= slow;
-	mech->bus_bytes_per_s /= slow;
-	for (i = 0; i < mech->seek_n; i++)
-		mech->seek[i].ns *= slow;
-	spec->read_overhead_ns *= slow;
-	spec->write_overhead_ns *= slow;
-	spec->hit_overhead_ns *= slow;
-}
 
 static int rig_read_specs(const struct rig_options *options, struct rig *rig)
 {
@@ -45,8 +27,6 @@ static int rig_read_specs(const struct rig_options *options, struct rig *rig)
 		rig->spec->cache_segments = rig->spec->read_ahead_lbns = 0;
 		rig->model->read_ahead_lbns = 0;
 	}
-	if (options->slow > 1)
-		rig_slow(rig->model, options->slow);
 	if (options->doubt)
 		options->doubt(rig->spec, rig->model, options->arg);
 	return spec_geom(rig->model, &rig->geom);

@@ -32,8 +32,6 @@ struct rig_options {
 	const char *device;	/* a real disk, used in real time, that the
 				 * model fits; NULL: a simulated one */
 	bool scratch;		/* the disk may be written */
-	unsigned slow;		/* factor by which the drive is slower; 0:
-				 * once */
 	/* Changes the drive or the model so that they differ; may be NULL. */
 	void (*doubt)(struct spec *is, struct spec *model, void *arg);
 	void *arg;
@@ -50,9 +48,6 @@ struct rig {
 	struct queue *queue;
 	uint64_t fs_sectors;	/* of a file system made on it; 0: all */
 };
-
-/* Makes the drive `slow` times as slow in everything it does. */
-void rig_slow(struct spec *spec, unsigned slow);
 
 /* 0 or a negative errno, reported through msg. */
 int rig_open(const struct rig_options *options, struct rig *rig);

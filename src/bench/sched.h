@@ -19,8 +19,6 @@ struct sched_options {
 	const char *device;	/* disk for a run in real time; NULL: virtual
 				 * time */
 	bool scratch;		/* that disk may be written */
-	unsigned slow;		/* factor by which that disk is slower; 0:
-				 * once */
 	uint64_t host_ns;	/* virtual time: delay of the host, see sim.h */
 };
 
@@ -39,22 +37,11 @@ extern const struct sched_experiment sched_table[];
 /* Returns the experiment of this name; NULL: there is none. */
 const struct sched_experiment *sched_find(const char *name);
 
-/* One way in which a model is wrong; the last row has name NULL. */
-struct spec;
-struct sched_doubt_kind {
-	const char *name;
-	void (*doubt)(struct spec *is, struct spec *model, void *arg);
-};
-extern const struct sched_doubt_kind sched_doubts[];
-
 /* The experiments, each in a file of its own. */
 int sched_free(const struct sched_options *options);
 int sched_scan(const struct sched_options *options);
-int sched_scrub(const struct sched_options *options);
 int sched_pass(const struct sched_options *options);
-int sched_head(const struct sched_options *options);
 int sched_cut(const struct sched_options *options);
-int sched_order(const struct sched_options *options);
 int sched_files(const struct sched_options *options);
 int sched_place(const struct sched_options *options);
 int sched_gap_writeback(const struct sched_options *options);
@@ -63,17 +50,11 @@ int sched_reads(const struct sched_options *options);
 int sched_streams(const struct sched_options *options);
 int sched_deadlines(const struct sched_options *options);
 int sched_segments(const struct sched_options *options);
-int sched_tracks(const struct sched_options *options);
-int sched_decide(const struct sched_options *options);
-int sched_range(const struct sched_options *options);
-int sched_range_reads(const struct sched_options *options);
 int sched_age(const struct sched_options *options);
 int sched_clean(const struct sched_options *options);
-int sched_create(const struct sched_options *options);
 int sched_postmark(const struct sched_options *options);
 int sched_fsync(const struct sched_options *options);
 int sched_doubt(const struct sched_options *options);
-int sched_said(const struct sched_options *options);
 int sched_unpack(const struct sched_options *options);
 int sched_recover(const struct sched_options *options);
 int sched_scale(const struct sched_options *options);

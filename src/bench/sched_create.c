@@ -190,35 +190,3 @@ int sched_create_time(const struct sched_options *options, unsigned writers,
 	rig_close(&rig);
 	return err;
 }
-
-static int create_row(const struct sched_options *options, unsigned writers,
-		      unsigned percent)
-{
-	double without = 0, with = 0;
-	int err = sched_create_time(options, writers, percent, false, &without);
-
-	if (!err)
-		err = sched_create_time(options, writers, percent, true, &with);
-	if (!err)
-		printf("%7u %5u%% %11.2f %8.2f %7.1f%%\n", writers, percent,
-		       without, with, 100 * (with / without - 1));
-	fflush(stdout);
-	return err;
-}
-
-int sched_create(const struct sched_options *options)
-{
-	int err = 0;
-
-	printf("1000 files of 4 KB in a group of 128 MB, ms a write\n"
-	       "writers   full  next free    range  change\n");
-	for (unsigned writers = 1; writers <= PARTS && !err; writers *= 2)
-		err = create_row(options, writers, 0);
-	for (unsigned percent = 10; percent <= 90 && !err; percent += 20)
-		err = create_row(options, 1, percent);
-	for (unsigned percent = 10; percent <= 90 && !err; percent += 20)
-		err = create_row(options, PARTS, percent);
-	printf("published: one writer alike, many far better; half full: "
-	       "-20 %%\n");
-	return err;
-}

@@ -82,7 +82,10 @@ static void nothing_off(struct spec *is, struct spec *model, void *arg)
 	(void)arg;
 }
 
-const struct sched_doubt_kind sched_doubts[] = {
+static const struct {
+	const char *name;
+	void (*doubt)(struct spec *is, struct spec *model, void *arg);
+} sched_doubts[] = {
 	{ "nothing", nothing_off },
 	{ "skew by a sector", skew_off },
 	{ "zone bounds by a cylinder", bound_off },

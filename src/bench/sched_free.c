@@ -17,13 +17,11 @@
 #include "bench/sched_measures.h"
 #include "format/format.h"
 #include "sched/freeblock/freeblock.h"
-#include "sched/freeblock/gap_search.h"
 
 #define PROGRESS 20u	/* A scan is reported in steps of 5 %. */
 /* Requests of the scan that are outstanding when its rest is no longer left to
  * the gaps. */
 #define PROMOTED_DEPTH 4u
-#define SEARCHES 5000u	/* Number of searches whose time is measured. */
 
 /* ---- a scan ---- */
 
@@ -265,106 +263,6 @@ static void print_progress(const struct bench_scan *scan)
 			       all > 0 ? 100 * (double)scan->mark[i] / all : 0);
 }
 
-static int by_level(const struct sched_options *options)
-{
-	static const unsigned levels[] = { 1, 2, 5, 10, 20 };
-	struct sched_free_load setup = { .policy = "sstf",
-					 .think_ns = 30000000, .part = 1,
-					 .requests = 60000 };
-	struct outcome with;
-	char label[16];
-	int err = 0;
-	size_t i;
-
-	heading("multiprogr.");
-	for (i = 0; i < sizeof(levels) / sizeof(levels[0]) && !err; i++) {
-		snprintf(label, sizeof(label), "%u", levels[i]);
-		setup.label = label;
-		setup.clients = levels[i];
-		err = measure(options, &setup, &with);
-	}
-	return err;
-}
-
-/* Measures how long the search of a gap takes on this machine when a part of
- * the disk is wanted, in runs of up to a track. */
-static int search_times(const struct sched_options *options, double part)
-{
-	static uint64_t times[SEARCHES];
-	struct rig_options rig_options = {
-		.drive = options->drive ? options->drive : "atlas-10k",
-		.seed = options->seed,
-	};
-	uint64_t seed = options->seed;
-	struct gap_query query = { .max_sectors = 2048, .joins = true,
-				   .unit_sectors = TRAX_BLOCK_SECTORS,
-				   .steps = 300,
-				   .run_ns = 700000, .across_ns = 900000 };
-	struct geom_track track;
-	struct freeblock_set *wanted = NULL;
-	struct head_state head_state;
-	struct gap_plan plan;
-	struct rig rig;
-	uint64_t all, i;
-	int err = rig_open(&rig_options, &rig);
-
-	if (err)
-		return err;
-	all = geom_sectors(rig.geom) / TRAX_BLOCK_SECTORS;
-	err = freeblock_set_open(rig.geom, TRAX_BLOCK_SECTORS, &wanted);
-	if (!err)
-		err = freeblock_set_add(wanted, 0, all * TRAX_BLOCK_SECTORS);
-	while (!err && (double)freeblock_set_sectors(wanted) >
-			       part * (double)all * TRAX_BLOCK_SECTORS)
-		err = freeblock_set_remove(
-			wanted,
-			(uint64_t)(random_part(&seed) * (double)(all - 30)) *
-				TRAX_BLOCK_SECTORS,
-			30 * TRAX_BLOCK_SECTORS);
-	head_get_state(rig.head, &head_state);
-	head_state.reads = head_state.writes = true;
-	query.head_state = &head_state;
-	for (i = 0; i < SEARCHES && !err; i++) {
-		head_state.head_lbn = (uint64_t)(random_part(&seed) *
-					     (double)all) * TRAX_BLOCK_SECTORS;
-		geom_track_of(rig.geom, head_state.head_lbn, &track);
-		head_state.head = (struct service_head){
-			head_state.now_ns + i % 100 * 70000, track.cylinder,
-			track.surface };
-		query.target = (struct service_request){
-			.write = i % 3 == 0,
-			.lbn = (uint64_t)(random_part(&seed) *
-					  (double)(all - 2)) *
-				TRAX_BLOCK_SECTORS,
-			.sectors = 2 * TRAX_BLOCK_SECTORS };
-		times[i] = env_now_ns(env_real());
-		gap_search(&query, wanted, &plan);
-		times[i] = env_now_ns(env_real()) - times[i];
-	}
-	qsort(times, SEARCHES, sizeof(*times), sort_u64_cmp);
-	if (!err)
-		printf("%5.1f %% wanted: median %5.1f us, p99 %5.1f us, %zu KB "
-		       "to know what\n", 100 * part,
-		       (double)times[SEARCHES / 2] / 1e3,
-		       (double)times[SEARCHES * 99 / 100] / 1e3,
-		       wanted ? freeblock_set_bytes(wanted) / 1024 : 0);
-	freeblock_set_close(wanted);
-	rig_close(&rig);
-	return err;
-}
-
-static int by_part(const struct sched_options *options)
-{
-	static const double parts[] = { 1, 0.8, 0.5, 0.2, 0.05, 0.005 };
-	int err = 0;
-	size_t i;
-
-	printf("\ntime of a search (this machine)\n");
-	for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !err; i++)
-		err = search_times(options, parts[i]);
-	return err;
-}
-
 int sched_free(const struct sched_options *options)
 {
 	static const struct sched_free_load setups[] = {
@@ -398,7 +296,5 @@ int sched_free(const struct sched_options *options)
 	}
 	printf("published: OLTP 47 scans a day, half of the potential; any "
 	       "80 %% over 90\n");
-	if (!err)
-		err = by_level(options);
-	return err ? err : by_part(options);
+	return err;
 }

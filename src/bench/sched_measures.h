@@ -38,23 +38,14 @@ int sched_segment_costs(const struct sched_options *options, unsigned parts,
 /* ---- sched_head.c: what the head does ---- */
 
 struct sched_head_load {
-	const char *label;
 	const char *drive, *policy;
 	unsigned clients;
 	uint32_t sectors;
-	uint64_t near;
-	unsigned budget_ppm;	/* delays that a window which adapts may cause,
-				 * in millionths; 0: none */
-};
-
-struct sched_head_use {
-	struct rig_result result;
-	struct head_stats stats;
 };
 
 int sched_head_uses(const struct sched_options *options,
 		    const struct sched_head_load *load,
-		    struct sched_head_use *use);
+		    struct rig_result *result);
 
 /* ---- sched_free.c: scans in the gaps ---- */
 
@@ -95,7 +86,7 @@ int sched_free_scans(const struct sched_options *options,
 #define SCHED_GROUP_RANGE 4096u
 
 struct sched_range_load {
-	unsigned depth, read_percent;
+	unsigned depth;
 	bool group;		/* all within a block group, not anywhere */
 	uint32_t range;		/* sectors of a range; 0: one place only */
 	uint32_t slot;		/* sectors of a write, and its alignment */

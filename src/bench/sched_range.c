@@ -1,14 +1,11 @@
 /*
  * sched_range.c - range writes (Anand et al., FAST 2008, section 4): random
  * writes that may go to one place, anywhere on about a track, or anywhere in a
- * block group, by queue depth; over the whole disk or one group; reads among
- * the writes.
+ * block group, by queue depth; over the whole disk or one group.
  *
  * As in the paper all places of a range are free: what is measured is the
  * scheduling.  Outstanding writes never collide (ranges_next).
  */
-#include <stdio.h>
-
 #include "base/list.h"
 #include "bench/rig.h"
 #include "bench/sched_measures.h"
@@ -18,7 +15,6 @@
 /* 4096 blocks of 512 bytes */
 #define GROUP_SECTORS SCHED_GROUP_RANGE
 #define GROUP_FIRST 409600u
-#define TRACK_RANGE SCHED_TRACK_RANGE
 #define MAX_DEPTH 64u
 #define NO_SECTOR UINT64_MAX	/* No request is outstanding there. */
 
@@ -164,7 +160,6 @@ int sched_range_times(const struct sched_options *options,
 	}, *r = &ranges;
 	struct rig_load load = {
 		.clients = wanted->depth, .sectors = 8,
-		.read_percent = wanted->read_percent,
 		.first = wanted->group ? GROUP_FIRST : 0,
 		.span = wanted->group ? GROUP_SECTORS : 0,
 		.requests = options->requests ? options->requests : 4000,
@@ -192,79 +187,4 @@ int sched_range_times(const struct sched_options *options,
 		(double)load.requests;
 	out->response_ms = (double)result.ns / 1e6 / (double)load.requests;
 	return 0;
-}
-
-/* ---- Ranges by queue depth ---- */
-
-static int range_row(const struct sched_options *options, bool group,
-		     uint32_t slot, unsigned depth)
-{
-	static const uint32_t sizes[] = { 0, TRACK_RANGE, GROUP_SECTORS };
-	struct sched_range_point p[3];
-	int err = 0;
-
-	for (unsigned i = 0; i < 3 && !err; i++)
-		err = sched_range_times(options, &(struct sched_range_load){
-			.depth = depth, .group = group, .range = sizes[i],
-			.slot = slot }, &p[i]);
-	if (err)
-		return err;
-	printf("%-5s %6u %4u  %7.2f %7.2f %7.2f %7.1f%% %7.1f%%  %7.2f %7.2f "
-	       "%7.2f\n", group ? "group" : "disk", depth, slot,
-	       p[0].positioning_ms, p[1].positioning_ms, p[2].positioning_ms,
-	       100 * (p[1].positioning_ms / p[0].positioning_ms - 1),
-	       100 * (p[2].positioning_ms / p[0].positioning_ms - 1),
-	       p[0].response_ms, p[1].response_ms, p[2].response_ms);
-	fflush(stdout);
-	return 0;
-}
-
-int sched_range(const struct sched_options *options)
-{
-	int err = 0;
-
-	printf("random writes, %s\n"
-	       "                    positioning ms, by range          change"
-	       "          ms a write\n"
-	       "span   depth slot     none   track   group   track   group"
-	       "     none   track   group\n",
-	       options->drive ? options->drive : DRIVE);
-	for (unsigned kind = 0; kind < 4 && !err; kind++)
-		for (unsigned depth = 1; depth <= MAX_DEPTH && !err;
-		     depth *= 2)
-			err = range_row(options, kind / 2, kind % 2 ? 1 : 8,
-					depth);
-	printf("published: one outstanding in a group: track halves, group "
-	       "leaves almost only transfer\n");
-	return err;
-}
-
-/* ---- Reads ---- */
-
-int sched_range_reads(const struct sched_options *options)
-{
-	static const unsigned depths[] = { 1, 16 };
-	struct sched_range_point none = { 0 }, track = { 0 };
-	int err = 0;
-
-	printf("reads mixed in, writes to track-sized ranges of a group\n"
-	       "depth  reads  ms a request: none    track  change\n");
-	for (unsigned i = 0; i < 2 && !err; i++) {
-		for (unsigned reads = 0; reads <= 100 && !err; reads += 20) {
-			struct sched_range_load load = {
-				.depth = depths[i], .read_percent = reads,
-				.group = true, .slot = 8,
-			};
-
-			err = sched_range_times(options, &load, &none);
-			load.range = TRACK_RANGE;
-			if (!err)
-				err = sched_range_times(options, &load, &track);
-			printf("%5u %5u%% %18.2f %8.2f %6.1f%%\n", depths[i],
-			       reads, none.response_ms, track.response_ms,
-			       100 * (track.response_ms / none.response_ms -
-				      1));
-		}
-	}
-	return err;
 }

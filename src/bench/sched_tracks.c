@@ -5,8 +5,6 @@
  * without zero-latency access the queue begins aligned ones where the head
  * arrives.
  */
-#include <stdio.h>
-
 #include "bench/rig.h"
 #include "bench/sched_measures.h"
 
@@ -45,8 +43,6 @@ int sched_track_times(const struct sched_options *options,
 		.seed = options->seed,
 		.policy = "fcfs",
 		.no_cache = true,
-		.device = options->device,
-		.scratch = options->scratch,
 	};
 	struct places places = { .seed = options->seed,
 				 .aligned = wanted->aligned };
@@ -70,50 +66,5 @@ int sched_track_times(const struct sched_options *options,
 	places.geom = rig.geom;
 	err = rig_run(&rig, &load, result);
 	rig_close(&rig);
-	return err;
-}
-
-static int compare(const struct sched_options *options,
-		   struct sched_track_load load)
-{
-	struct rig_result r[2];
-	int err = 0;
-
-	for (int i = 0; i < 2 && !err; i++) {
-		load.aligned = i;
-		err = sched_track_times(options, &load, &r[i]);
-		if (!err)
-			printf("%-15s %-6s %-5s %-9s %9.2f %9.2f\n",
-			       load.drive,
-			       load.clients == 1 ? "onereq" : "tworeq",
-			       load.read ? "read" : "write",
-			       load.aligned ? "aligned" : "unaligned",
-			       r[i].head_mean_ns / 1e6,
-			       r[i].head_deviation_ns / 1e6);
-	}
-	if (!err)
-		printf("%38s%9.1f %%\n", "",
-		       100 * (r[1].head_mean_ns / r[0].head_mean_ns - 1));
-	fflush(stdout);
-	return err;
-}
-
-int sched_tracks(const struct sched_options *options)
-{
-	static const char *const drives[] = {
-		"atlas-10k", "ultrastar-18es", "cheetah-9lp", NULL
-	};
-	int kinds = options->device && !options->scratch ? 2 : 4;
-	int err = 0, i, kind;
-
-	printf("%-15s %-6s %-5s %-9s %9s %9s\n", "drive", "", "", "",
-	       "head ms", "deviation");
-	for (i = 0; drives[i] && !err && (!i || !options->drive); i++)
-		for (kind = 0; kind < kinds && !err; kind++)
-			err = compare(options, (struct sched_track_load){
-				.drive = options->drive ? options->drive :
-							  drives[i],
-				.clients = 1 + (kind & 1), .read = kind < 2 });
-	printf("published, Atlas 10K reads: onereq -16 %%, tworeq -32 %%\n");
 	return err;
 }
