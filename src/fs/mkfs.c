@@ -19,6 +19,7 @@
  */
 #include "fs/mkfs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -559,6 +560,7 @@ static int write_geom(struct disk *disk, const struct super *super,
 	if (rc)
 		return rc;
 	room = round_up(bytes, TRAX_BLOCK_BYTES);
+	assert(room >= TRAX_BLOCK_BYTES);
 	buf = aligned_alloc(TRAX_BLOCK_BYTES, room);
 	if (!buf) {
 		free(record);
