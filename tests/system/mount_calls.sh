@@ -52,9 +52,7 @@ trim() {
 	sum=$(sha256sum <"$mnt/kept")
 	"$tools/traxctl" sync "$mnt"
 	rm "$mnt/big"
-	# What was freed is free once a root without it is durable.
-	"$tools/traxfs" -o remount,ro "$1" "$mnt" &&
-		"$tools/traxfs" -o remount,rw "$1" "$mnt" || fail remount
+	sync -f "$mnt"
 	used=$(stat -c %b "$image")
 	fstrim -v "$mnt" >"$work/said" || fail fstrim
 	freed=$((used - $(stat -c %b "$image")))

@@ -1,9 +1,10 @@
 /*
  * fs_trim.c - see fs_trim.h.
  *
- * It goes from one run of free sectors to the next, at most SLICE_SECTORS at a
- * time: they are taken, so that no allocation gets them, discarded, and given
- * back.  Groups whose free set is not in memory are loaded on the way.
+ * What was deleted is free only with the next checkpoint: that comes first.
+ * Then it goes from one run of free sectors to the next, at most SLICE_SECTORS
+ * at a time: they are taken, so that no allocation gets them, discarded, and
+ * given back.  Groups whose free set is not in memory are loaded on the way.
  * Discards do not go through the queue, as no other request concerns these
  * sectors meanwhile.
  */
@@ -27,8 +28,9 @@ struct trim {
 	uint64_t unit;		/* sectors to which the ends of a discard are
 				 * aligned */
 	struct range slice;	/* range that is discarded now */
-	bool waiting;		/* it waits for the disk or for a group */
-	struct waiter loaded;
+	bool waiting;		/* it waits for the disk, for a group or for the
+				 * checkpoint */
+	struct waiter waiter;
 	struct disk_request req;
 };
 
@@ -72,13 +74,20 @@ static int trim_slice(struct trim *trim, uint64_t first, uint64_t n)
 	return 0;
 }
 
-static void trim_loaded(struct waiter *waiter, int rc)
+/* The checkpoint, or a group. */
+static void trim_waited(struct waiter *waiter, int rc)
 {
 	struct trim *trim = waiter->owner;
 
 	trim->waiting = false;
 	if (rc)
 		trim_over(trim, rc);
+}
+
+static void trim_wait(struct trim *trim)
+{
+	trim->waiting = true;
+	list_init(&trim->waiter.link);
 }
 
 /* Has the free set of the group loaded; true: it is in memory. */
@@ -88,11 +97,8 @@ static bool trim_group_known(struct trim *trim, uint32_t group)
 
 	if (space_group_loaded(tree_space(tree), group))
 		return true;
-	trim->waiting = true;
-	trim->loaded.done = trim_loaded;
-	trim->loaded.owner = trim;
-	list_init(&trim->loaded.link);
-	tree_load_group(tree, group, &trim->loaded);
+	trim_wait(trim);
+	tree_load_group(tree, group, &trim->waiter);
 	return false;
 }
 
@@ -187,4 +193,8 @@ void trim_op(struct fs *fs, struct fs_op *op)
 	trim->least = op->offset2 / SECTOR_BYTES;
 	trim->unit = limits->physical_bytes / SECTOR_BYTES;
 	fs->trim = trim;
+	trim->waiter.done = trim_waited;
+	trim->waiter.owner = trim;
+	trim_wait(trim);
+	tree_checkpoint(fs->tree, &trim->waiter);
 }
