@@ -577,7 +577,7 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 		return EXIT_MOUNT;
 	}
 	server_log_begin(&s, *ready_fd >= 0);
-	mount_settle_process();
+	mount_prepare_process();
 	rc = start(&s);
 	if (!rc) {
 		server_say_mounted(&s);

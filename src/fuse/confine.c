@@ -1,8 +1,8 @@
 /*
  * confine.c - capabilities, seccomp filter, descriptors.
  *
- * What is not allowed is refused, not punished: a system call that was
- * forgotten here must not take somebody's mount away.
+ * A system call that is not allowed fails with EPERM and does not end the
+ * process: one that was forgotten in the list must not take a mount away.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,19 +26,21 @@
 #include "fuse/confine.h"
 
 /*
- * CAP_IPC_LOCK: all memory is locked, later allocations too; without it they
- * would fail beyond the limit of locked memory.  Nothing else: the disk and
- * the connection are open, a process that was started before unmounts.
+ * CAP_IPC_LOCK is kept because all memory is locked: without it allocations
+ * beyond the limit of locked memory would fail.  Nothing else is needed: the
+ * disk and the connection are open, and the process that unmounts was started
+ * before.
  */
 #define KEPT_CAPABILITIES (1ull << CAP_IPC_LOCK)
 
 #define LAST_CAPABILITY 63	/* a set of capabilities has 64 bits */
 
-/* LeakSanitizer looks into the process from another one. */
+/* LeakSanitizer traces the process from a second one, which takes a process
+ * that may be dumped, and system calls that the filter does not allow. */
 #ifdef __SANITIZE_ADDRESS__
-#define LOOKED_INTO true
+#define IS_TRACED true
 #else
-#define LOOKED_INTO false
+#define IS_TRACED false
 #endif
 
 int confine_descriptors(void)
@@ -64,7 +66,8 @@ static int drop_capabilities(void)
 
 	if (syscall(SYS_capget, &header, data))
 		return -errno;
-	/* What may be dropped from the bounding set depends on rights. */
+	/* Dropping from the bounding set takes CAP_SETPCAP, which may not be
+	 * there: errors are ignored. */
 	for (i = 0; i <= LAST_CAPABILITY; i++)
 		if (!(kept >> i & 1))
 			prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
@@ -174,8 +177,8 @@ int confine(void)
 {
 	int rc;
 
-	/* What opens files when it is first needed: the local time in lines
-	 * of syslog(3), and the seed of hash tables. */
+	/* Both open a file when they are first used, so they are used now: the
+	 * local time in lines of syslog(3), and the seed of hash tables. */
 	tzset();
 	json_object_seed(0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -183,7 +186,7 @@ int confine(void)
 	rc = drop_capabilities();
 	if (rc)
 		return failed("dropping capabilities", rc);
-	if (LOOKED_INTO)
+	if (IS_TRACED)
 		return 0;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return failed("not to be dumped", -errno);

@@ -3,8 +3,9 @@
  * root directory, for root and the mounting user only.
  *
  * What can be *seen* are the trax.* attributes (fuse/view.h).  The structure
- * is passed in and out; `result` is the command's, errors are the ioctl's:
- * EPERM, EOPNOTSUPP (unknown command), ENOTTY (not the root directory), EIO.
+ * is passed in and out, with the command's `result`.  The ioctl itself fails
+ * with EPERM, EOPNOTSUPP (unknown command), ENOTTY (not the root directory) or
+ * EIO.
  */
 #ifndef TRAX_FUSE_CONTROL_H
 #define TRAX_FUSE_CONTROL_H
@@ -15,10 +16,11 @@
 #define TRAX_CONTROL_PAYLOAD_BYTES 1008u
 
 enum trax_control_command {
-	/* All that was acknowledged, and what the kernel has begun to write
-	 * back, to the medium.  result: see fuse/sync.h. */
+	/* Writes to the medium all that was acknowledged, and what the kernel
+	 * has begun to write back.  result: see fuse/sync.h. */
 	TRAX_CONTROL_SYNC = 1,
-	/* The scrub (scrub/scrub.h); what it does is in trax.scrub. */
+	/* Starts, pauses, resumes the scrub (scrub/scrub.h), whose state is in
+	 * trax.scrub. */
 	TRAX_CONTROL_SCRUB_START = 8,
 	TRAX_CONTROL_SCRUB_PAUSE = 9,
 	TRAX_CONTROL_SCRUB_RESUME = 10,
@@ -30,23 +32,26 @@ enum trax_control_command {
 	TRAX_CONTROL_TASK_PAUSE = 24,
 	TRAX_CONTROL_TASK_RESUME = 25,
 	/* Payload: inode numbers (le64 each) of files whose data is to be
-	 * brought together (move/move.h).  result: so many of them were taken;
-	 * ask again for the others.  EOPNOTSUPP: nothing is moved. */
+	 * brought together (move/move.h).  result: how many of them were taken;
+	 * the others have to be passed again.  EOPNOTSUPP: this mount moves
+	 * nothing. */
 	TRAX_CONTROL_ORDER = 26,
 	/* Payload: struct trax_copies.  result: copies made.  EBUSY: others are
 	 * being made. */
 	TRAX_CONTROL_REPLICATE = 16,
-	/* Payload: one inode number (le64), 1: of all files. */
+	/* Payload: inode number (le64) of the file whose replicas are dropped;
+	 * 1: those of all files. */
 	TRAX_CONTROL_DROP_REPLICAS = 17,
-	/* Payload: le64, so many of a block from now on. */
+	/* Payload: le64, number of replicas of each block from now on. */
 	TRAX_CONTROL_SET_REPLICAS = 18,
-	/* Payload: mount options, terminated; what they don't name stays.  The
-	 * kernel's side of the mount is the caller's: read-only before this,
-	 * writable behind it.  result: 0, or an errno with the reason, a
-	 * terminated text, in the payload. */
+	/* Payload: mount options, terminated; those that it does not name stay.
+	 * The caller changes the kernel's side of the mount: to read-only
+	 * before this, to writable after it.  result: 0, or an errno with the
+	 * reason, a terminated text, in the payload. */
 	TRAX_CONTROL_REMOUNT = 32,
-	/* Takes what the device has become larger by.  result: 0, and a struct
-	 * trax_grown in the payload, or an errno and the reason, as above. */
+	/* Extends the file system to the end of a device that has become
+	 * larger.  result: 0, and a struct trax_grown in the payload, or an
+	 * errno and the reason, as above. */
 	TRAX_CONTROL_GROW = 33,
 	/* Payload: the UUID to show.  (Linux answers FS_IOC_GETFSUUID without
 	 * asking a FUSE daemon.) */

@@ -201,8 +201,8 @@ void extent_view_begin(struct pieces *pieces, const struct geom *geom,
 }
 
 /*
- * The last piece of a page may go on in the next one, so it is left for that,
- * but for the only one.
+ * The last piece of a page may continue in the next page, so it is left to
+ * that page, unless it is the only piece.
  */
 bool extent_view_add(struct pieces *pieces, const struct fs_extent *extents,
 		size_t n, bool last)

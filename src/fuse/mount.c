@@ -29,34 +29,44 @@
 #define PR_SET_IO_FLUSHER 57
 #endif
 
+/* The kernel may read ahead at least this much, about a track; its default for
+ * a mount is 128 KiB. */
 #define MIN_READAHEAD_BYTES (1u << 20)
+/* Percentage of the machine's dirty pages that may be of this mount, where no
+ * limit in bytes applies. */
 #define MAX_DIRTY_PERCENT 50u
-#define MACHINE_DIRTY_PERCENT 20u	/* percentage of memory that may be
-					 * dirty: the kernel's default */
-#define GROUP_SHARE 8u			/* one part in this many of a memory
-					 * limit may be dirty in this mount */
-#define DIRTY_DISK_BYTES (64ull << 30)	/* larger disks: as by the ratio */
-#define DIRTY_SHARE 64u			/* one part in this many of a smaller
-					 * disk may be dirty */
-#define MIN_DIRTY_BYTES (4ull << 20)	/* with less than this, writers wait for
-					 * each page */
-/* Where nothing limits a group's dirty pages, all memory of the daemon is there
- * from the start if the group has so much: it takes no more than half of it
- * then, its budget (cache/pool.h) and 40 MB. */
+/* Percentage of memory that may be dirty on the machine: the kernel's
+ * default. */
+#define MACHINE_DIRTY_PERCENT 20u
+/* One part in this many of a control group's memory may be dirty pages of this
+ * mount. */
+#define GROUP_SHARE 8u
+/* On disks smaller than this, one part in DIRTY_SHARE of the disk may be
+ * dirty. */
+#define DIRTY_DISK_BYTES (64ull << 30)
+#define DIRTY_SHARE 64u
+/* With fewer dirty pages than this allowed, writers wait for each page. */
+#define MIN_DIRTY_BYTES (4ull << 20)
+/* Where nothing limits the dirty pages of a control group with at least this
+ * much memory, the daemon touches all its memory at the start: that is its
+ * budget (cache/pool.h) and 40 MB, no more than half of the group's. */
 #define TOUCHED_LIMIT (160ull << 20)
+/* The kernel's OOM killer chooses almost any other process first: what this
+ * mount has not written would be lost with the daemon. */
 #define OOM_SCORE "-900"
 /* The daemon sleeps most of the time, and a completion that it hears of late
  * does not tell where the head is. */
 #define NICENESS (-15)
-/* The heap keeps what it has had: mapping anew costs a fault for each page. */
+/* Blocks of up to HEAP_BLOCK_BYTES come from the heap, which keeps
+ * HEAP_KEEP_BYTES of free memory: mapping anew costs a fault for each page. */
 #define HEAP_BLOCK_BYTES (16 << 20)
 #define HEAP_KEEP_BYTES (64 << 20)
 
 struct fuse_mount {
 	struct fuse_session *fuse;
 	char *mountpoint;
-	bool leaving;		/* the process below unmounts */
-	int order_fd;		/* writes to it; -1: it is not there */
+	bool leaving;		/* the shell has been told to unmount */
+	int order_fd;		/* pipe to the shell; -1: there is no shell */
 };
 
 static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
@@ -172,7 +182,7 @@ static void start_shell(struct fuse_mount *m)
 		msg_warn("%s: /bin/sh: %s", m->mountpoint, strerror(-rc));
 }
 
-/* The shell may be gone. */
+/* Returns whether the shell has got the order: it may be gone. */
 static bool give_order(struct fuse_mount *m, const char *order)
 {
 	size_t n = strlen(order);
@@ -313,14 +323,14 @@ static bool tune_dirty(const struct statx *st, const char *suffix,
 	return strict && (tune_one(st, suffix, "max_bytes", text) || ratio);
 }
 
-/* All that is touched stays in memory, and may: see lock_memory. */
+/* Every page that is touched stays in memory: see lock_memory. */
 static bool memory_is_locked;
 
 /*
- * In a control group with little memory all of it may be dirty pages of the
- * mount.  A page that the daemon then touches for the first time is charged
- * to the group, and that waits for pages which the daemon is to write.  So all
- * memory is there from the start, where the group's limit leaves room for it.
+ * Dirty pages of the mount may fill a control group with little memory.  A page
+ * that the daemon then touches for the first time is charged to the group, and
+ * waits for pages which the daemon is to write.  So the daemon touches all its
+ * memory at the start, where the group's limit leaves room for it.
  */
 static void touch_memory(uint64_t group_bytes)
 {
@@ -342,7 +352,8 @@ uint64_t mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 	struct statx st;
 	size_t i;
 
-	/* What the kernel knows by itself: asking us would wait for us. */
+	/* The kernel has to answer from what it knows: a request would wait for
+	 * this thread. */
 	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC, 0, &st)) {
 		touch_memory(group);
 		return UINT64_MAX;
@@ -386,11 +397,11 @@ void mount_close(struct fuse_mount *m, bool attached)
 }
 
 /*
- * Locks all memory, that of later too, once it is touched: what the daemon
- * never needs is left to the page cache of its control group.  With a limit on
- * locked memory and without the right to go beyond it later allocations would
- * fail then; whether the right is there (it can be of a user namespace and not
- * count) is tried with a mapping that is larger than the limit.
+ * Locks all memory, also what is allocated later, as soon as it is touched:
+ * memory that the daemon never touches is left to the page cache of its control
+ * group.  If locked memory is limited and the process may not exceed the limit,
+ * later allocations would fail.  A mapping that is larger than the limit shows
+ * whether it may: CAP_IPC_LOCK in a user namespace does not count.
  */
 static void lock_memory(void)
 {
@@ -420,7 +431,7 @@ static void lock_memory(void)
 		 (unsigned long long)limit.rlim_cur / 1024);
 }
 
-void mount_settle_process(void)
+void mount_prepare_process(void)
 {
 	if (chdir("/"))
 		msg_warn("/: %s", strerror(errno));

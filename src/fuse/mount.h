@@ -36,20 +36,20 @@ int mount_open(const struct mount_options *options, struct fuse_mount **mount);
 int mount_fd(const struct fuse_mount *mount);
 
 /*
- * Raises what the kernel restricts FUSE mounts to: read-ahead, to at least
- * 1 MiB, and the share of dirty pages; in a control group with little memory
- * not the latter, or writers in it leave none to us.  On a small disk of
- * `disk_bytes` few pages may be dirty: they are promised no room before they
- * are written.  Needs root, is otherwise only a matter of speed: never fails.
- * The session must have started.  Returns how many bytes may be dirty at most;
- * UINT64_MAX: not known.
+ * Raises limits that the kernel sets for FUSE mounts: read-ahead, to at least
+ * 1 MiB, and the share of dirty pages.  In a control group with little memory,
+ * and on a small disk of `disk_bytes`, few pages may be dirty: the group's
+ * writers would leave no memory to the daemon, and pages are promised no room
+ * before they are written.  Needs root; without it the mount is only slower, so
+ * this never fails.  The session must have started.  Returns how many bytes may
+ * be dirty at most; UINT64_MAX: that is not known.
  */
 uint64_t mount_tune(const struct fuse_mount *mount, unsigned readahead_bytes,
 		    uint64_t disk_bytes);
 
 /*
- * For session_options.leave: starts a process that unmounts, when the mount is
- * busy writes back and detaches it.
+ * For session_options.leave: has the shell unmount or, when the mount is busy,
+ * write back and detach it.
  */
 bool mount_leave(void *mount, unsigned attempt);
 
@@ -60,8 +60,8 @@ void mount_close(struct fuse_mount *mount, bool attached);
 /*
  * Makes the process fit to serve a mount: it keeps no directory busy, is not
  * swapped out and not throttled in the kernel's reclaim.  What the caller's
- * rights don't allow is left.
+ * rights don't allow is left out.
  */
-void mount_settle_process(void);
+void mount_prepare_process(void);
 
 #endif

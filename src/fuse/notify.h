@@ -1,11 +1,10 @@
 /*
- * notify.h - what must be said to the kernel while it may wait for us: by a
- * thread of its own.
+ * notify.h - notices to the kernel that may have to wait for the session, sent
+ * by a thread of their own.
  *
- * Invalidating pages waits for those that are being read, and their READs are
- * answered by the session; looking up an inode that is being evicted waits for
- * its last WRITE.  So the session's thread never does either; it hands them
- * over and goes on.
+ * Invalidating pages waits for those that are being read, whose READs the
+ * session answers; looking up an inode that is being evicted waits for its last
+ * WRITE.  So the session's thread does neither: it hands them over and goes on.
  */
 #ifndef TRAX_FUSE_NOTIFY_H
 #define TRAX_FUSE_NOTIFY_H
@@ -20,9 +19,9 @@ struct request;
 int notify_new(int fd, struct notify **notify);
 
 /*
- * Drops the kernel's pages of [offset, offset + bytes) of a file, of all behind
- * offset when bytes is 0, then gives the request back by notify_next; dirty
- * ones are written out before.  False: no memory, nothing is done.
+ * Drops the kernel's pages of [offset, offset + bytes) of a file (bytes 0: all
+ * from offset on), after writing out the dirty ones, then gives the request
+ * back by notify_next.  False: there is no memory, and nothing happens.
  */
 bool notify_write(struct notify *notify, struct request *req, uint64_t ino,
 		  uint64_t offset, uint32_t bytes);
@@ -40,9 +39,9 @@ struct request *notify_next(struct notify *notify);
 void notify_attr(struct notify *notify, uint64_t ino);
 
 /*
- * Does what is left and ends the thread.  `wait` false: the kernel still holds
- * the mount and may wait for replies that nobody will give; the thread is left
- * behind.
+ * Sends the notices that are left and ends the thread.  `wait` false: the
+ * kernel still holds the mount and may wait for replies that will never come,
+ * so the thread is left behind.
  */
 void notify_free(struct notify *notify, bool wait);
 

@@ -1,13 +1,13 @@
 /*
  * ops.h - the table of opcodes: how each request becomes an operation.
  *
- * Private to src/fuse.  What is not in the table is answered ENOSYS, which the
- * kernel remembers and then does itself; that is meant for
- *   FLUSH                  it writes the file's dirty pages at close anyway,
- *                          and the last close is told by RELEASE
- *   BMAP                   whoever knows sectors writes to them: swapon(8)
- *                          would, past checksums and while blocks move
- *   GETLK, SETLK, POLL, ACCESS  it does these by itself.
+ * Private to src/fuse.  An opcode that is not in the table is answered ENOSYS.
+ * The kernel remembers that and does without, which is meant for
+ *   FLUSH                  the kernel writes the file's dirty pages at close
+ *                          anyway, and RELEASE reports the last close
+ *   BMAP                   a program that knows sectors writes to them, as
+ *                          swapon(8) does: past checksums, while blocks move
+ *   GETLK, SETLK, POLL, ACCESS  the kernel does these by itself.
  */
 #ifndef TRAX_FUSE_OPS_H
 #define TRAX_FUSE_OPS_H
@@ -25,11 +25,12 @@
 #define OPS_WRITTEN_VALID_SECONDS 1u
 
 /*
- * How long attributes are good.  When a name has been taken the kernel counts
- * links down by itself, as soon as whoever asked for it runs again; attributes
- * that overtake it hold the new count already, and would be counted down too.
- * So those of a file that has lost a name lately are not to be kept, nor those
- * that each write(2) is to ask for (room.h).
+ * Returns for how long the kernel may keep attributes.  After an UNLINK the
+ * kernel decrements the link count by itself, as soon as the calling process
+ * runs again.  Attributes that it gets before that have the new count already,
+ * and would be decremented, too.  So the attributes of a file that has lost a
+ * name lately are not to be kept, nor those that each write(2) is to ask for
+ * (room.h).
  */
 uint64_t ops_valid_seconds(struct session *session,
 			   const struct fs_attr *attr);
@@ -87,7 +88,7 @@ uint32_t ops_open_flags(const struct session *session);
 uint64_t ops_new_handle(struct session *session, uint32_t flags);
 void ops_open(struct request *req);
 void ops_release(struct request *req);
-/* Drops a handle that the kernel was given but never got. */
+/* Drops a handle that was in a reply which the kernel did not take. */
 void ops_drop_handle(struct session *session, uint64_t ino);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
@@ -95,8 +96,8 @@ void ops_write(struct request *req);
 /* Goes on with a direct WRITE, an LSEEK or a GETATTR, now that the kernel's
  * pages have been dropped. */
 void ops_noticed(struct request *req);
-/* A file is open for writing, by one description more (1) or less (-1), when
- * these flags of open(2) say so. */
+/* Counts an open (1) or a close (-1) of a file, if these flags of open(2) are
+ * for writing. */
 void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
 		     int change);
 void ops_lseek(struct request *req);

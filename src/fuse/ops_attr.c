@@ -84,9 +84,10 @@ void ops_getattr(struct request *req)
 }
 
 /*
- * chown(2) drops suid, sgid and capabilities, whoever calls.  The kernel leaves
- * it to us without saying so: an owner is to be set, or nothing but the change
- * time (chown to the same, or something else that drops them).
+ * chown(2) drops suid, sgid and capabilities, for every caller.  The kernel
+ * leaves it to the file system without saying so: it asks to set an owner, or
+ * nothing but the change time (chown to the same owner, or another call that
+ * drops them).
  */
 static bool drops_privileges(uint32_t valid)
 {

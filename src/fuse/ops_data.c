@@ -2,9 +2,9 @@
  * ops_data.c - contents of files.
  *
  * The kernel owns size and times of regular files (write-back cache) and says
- * when a file must lose suid and sgid (HANDLE_KILLPRIV_V2) where it knows: for
- * WRITE and truncation.  For fallocate and copy_file_range it does not say;
- * there everybody but root counts as without CAP_FSETID.
+ * when a file must lose suid and sgid (HANDLE_KILLPRIV_V2) for WRITE and
+ * truncation.  For fallocate and copy_file_range it does not say; for these
+ * every user but root counts as one without CAP_FSETID.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,8 @@ void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
 	if ((flags & O_ACCMODE) == O_RDONLY)
 		return;
 	n += (uintptr_t)change;
-	/* Without memory for it holes are data, see ops_lseek. */
+	/* Without memory for the entry any file may have dirty pages from now
+	 * on, see ops_lseek. */
 	if (!n) {
 		hashmap_del(session->writers, ino);
 		room_forget(session, ino);
@@ -125,7 +126,8 @@ static void done_read(struct fs_op *op)
 	request_reply(request_of(op), op->rc, op->buffer, op->result);
 }
 
-/* Does the kernel keep what it reads?  A direct read names its lock's owner. */
+/* Notes that the kernel may hold pages of the file.  Only a direct READ, which
+ * leaves no pages, has a lock owner. */
 static void note_pages(struct request *req, uint32_t read_flags)
 {
 	if (!(read_flags & FUSE_READ_LOCKOWNER))
@@ -228,10 +230,10 @@ void ops_noticed(struct request *req)
 }
 
 /*
- * Dirty pages are data that only the kernel knows of.  They can be there while
- * somebody has the file open for writing: the last close, of mappings too,
- * writes them out.  Dropping pages writes them out as well, and nobody adds any
- * by write(2) before the answer.
+ * Dirty pages are data that only the kernel knows of.  A file can have some
+ * while it is open for writing: the last close, of mappings too, writes them
+ * out.  Dropping pages writes them out as well, and write(2) adds none before
+ * the answer.
  */
 void ops_lseek(struct request *req)
 {

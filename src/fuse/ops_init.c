@@ -24,12 +24,14 @@
  * readers of video then got 53 MB/s of a disk with 200.
  */
 #define CONGESTION_NEVER UINT16_MAX
-#define MAX_READAHEAD_BYTES (64u << 20)	/* the kernel's own limit rules */
-/* The protocol we answer to: nothing newer changes what is sent. */
+/* More than any kernel's own limit on read-ahead, which therefore decides. */
+#define MAX_READAHEAD_BYTES (64u << 20)
+/* Minor version of the protocol that is answered: later ones change nothing
+ * that this file system sends. */
 #define MINOR 39u
-#define MIN_MINOR 31u
+#define MIN_MINOR 31u		/* older kernels lack what NEEDED asks for */
 
-/* What this file system can use; the kernel is asked for as much of it as it
+/* Features that this file system can use; it asks for those that the kernel
  * has offered. */
 #define WANTED (FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_BIG_WRITES |   \
 		FUSE_DONT_MASK | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | \

@@ -39,7 +39,8 @@ struct ioctl_row {
 	void (*handle)(struct request *req);
 };
 
-/* Data to the size the kernel asked for: for flags it wants exactly that. */
+/* Replies with data in the size that the kernel asked for: for flags it takes
+ * no other. */
 void ops_reply_ioctl(struct request *req, const void *data, size_t bytes)
 {
 	const struct fuse_ioctl_in *in = req->fixed;
@@ -143,7 +144,7 @@ static void ioctl_setxflags(struct request *req)
 		request_submit(req, FS_SETFLAGS, ioctl_done);
 }
 
-/* Refuses what is not for everybody; false: it has been refused. */
+/* Does root or the mounting user ask?  If not, the request is refused here. */
 static bool ioctl_allowed(struct request *req)
 {
 	if (request_by_admin(req))
@@ -206,8 +207,8 @@ static void drop_pages(void *session, uint64_t ino)
 	notify_pages(((struct session *)session)->notify, ino);
 }
 
-/* Dirty pages of the kernel will never reach the disk: they are dropped before
- * the answer, and reading them again gives an error. */
+/* After a shutdown the kernel's dirty pages never reach the disk: they are
+ * dropped before the answer, and reading them again gives an error. */
 static void done_shutdown(struct fs_op *op)
 {
 	struct request *req = request_of(op);
@@ -223,8 +224,8 @@ static void done_shutdown(struct fs_op *op)
 	ioctl_done(op);
 }
 
-/* The kernel hands on the number without what was given with it, so how much is
- * to be written before is not known: the log, and no data. */
+/* The kernel passes the command without its argument, which says what is to be
+ * written before the shutdown: the log is written, and no data. */
 static void ioctl_shutdown(struct request *req)
 {
 	if (ioctl_allowed(req))
@@ -255,7 +256,8 @@ void ops_syncfs_control(struct request *req)
 	request_submit(req, FS_SYNCFS, done_sync);
 }
 
-/* The first bytes of the payload; false: there are not so many. */
+/* Copies the first bytes of the payload.  False: it has fewer, and the request
+ * has been answered. */
 static bool control_payload(struct request *req, void *to, size_t bytes)
 {
 	struct trax_control control;
@@ -362,7 +364,7 @@ static void control_scrub_resume(struct request *req)
 	control_scrub(req, scrub_resume);
 }
 
-/* What the payload holds as a text; NULL: it has no end. */
+/* The payload as a text; NULL: it has no end. */
 static char *control_text(struct trax_control *control)
 {
 	char *text = (char *)control->payload;
@@ -370,7 +372,8 @@ static char *control_text(struct trax_control *control)
 	return memchr(text, 0, sizeof(control->payload)) ? text : NULL;
 }
 
-/* What is answered when nothing else is outstanding (session_run). */
+/* Keeps a request that is answered once nothing else is outstanding
+ * (session_run). */
 static void control_alone(struct request *req)
 {
 	if (req->session->alone)

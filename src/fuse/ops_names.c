@@ -22,7 +22,7 @@ static void submit_forget(struct request *req, uint64_t ino, uint64_t n)
 	request_submit(req, FS_FORGET, done_forget);
 }
 
-/* References that the kernel was given but never got. */
+/* Drops references that were in a reply which the kernel did not take. */
 static void forget(struct session *session, uint64_t ino, uint64_t n)
 {
 	struct request *req = request_new(session);
@@ -81,7 +81,8 @@ static void done_lookup(struct fs_op *op)
 	if (op->rc == -ENOENT) {
 		request_reply(req, 0, &none, sizeof(none));
 	} else if (!op->rc && !op->attr.nlink) {
-		/* "." of a deleted file, by a handle kept from before. */
+		/* "." of a deleted file, which a handle of name_to_handle_at(2)
+		 * still names. */
 		forget(req->session, op->attr.ino, 1);
 		request_reply(req, -ESTALE, NULL, 0);
 	} else {
@@ -175,7 +176,7 @@ static void submit_create(struct request *req, enum fs_op_type type)
 	request_submit(req, type, done_created);
 }
 
-/* Sent where the kernel knows that there is no such name. */
+/* The kernel sends this only where it knows that there is no such name. */
 void ops_create(struct request *req)
 {
 	submit_create(req, FS_MKNOD);

@@ -17,9 +17,9 @@
 #define MAX_REPLY_ERRNO 511
 
 /*
- * Up to so many bytes of a request are copied into memory of their own: small
- * direct WRITEs that wait for room then do not hold a receive buffer of a
- * megabyte each.  Copying them takes about a microsecond.
+ * Requests of up to this many bytes are copied into memory of their own, so
+ * that small direct WRITEs that wait for room do not hold a receive buffer of a
+ * megabyte each.  Copying takes about a microsecond.
  */
 #define MAX_COPY_BYTES (16u << 10)
 
@@ -125,7 +125,8 @@ int request_take(struct request *req, const struct uring_message *message)
 	return 0;
 }
 
-/* The fixed part of a message that was read lies before the rest of it. */
+/* In a message that was read(2) the fixed part lies before the rest; with
+ * io_uring it is apart. */
 static int split_fixed(struct request *req, size_t bytes)
 {
 	if (req->slot)
@@ -176,14 +177,15 @@ void *request_room(struct request *req, size_t bytes)
 {
 	if (bytes <= sizeof(req->out))
 		return req->out;
-	/* What came with the request is not overwritten before it has ended. */
+	/* The data of a request is not overwritten before it has ended. */
 	if (req->slot && !req->data_bytes && !req->name[0])
 		return uring_payload(req->slot);
 	if (!req->large)
 		req->large = session_take_large(req->session);
 	if (req->large || req->copy)
 		return req->large;
-	/* WRITEs have them all.  Nothing came with the request. */
+	/* WRITEs that wait have all large buffers.  Nothing came with this
+	 * request, so `copy` is free. */
 	return req->copy = malloc(bytes);
 }
 
@@ -206,7 +208,7 @@ static bool send_reply(struct request *req, int error, const void *data,
 	}
 	if (writev(req->session->options.fd, iov, bytes ? 2 : 1) >= 0)
 		return true;
-	/* ENOENT: whoever asked was killed; ENODEV: unmounted. */
+	/* ENOENT: the process that asked was killed; ENODEV: unmounted. */
 	if (errno != ENOENT && errno != ENODEV && errno != ECONNABORTED)
 		msg_error("FUSE: reply to opcode %u: %s", req->opcode,
 			  strerror(errno));

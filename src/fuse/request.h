@@ -40,8 +40,8 @@ struct request {
 	size_t room;			/* room for the reply in the kernel's
 					 * buffer */
 	size_t filled;			/* READDIR: bytes in op.buffer */
-	uint64_t page_writes;		/* sync: of the session, when it came,
-					   then when it was started */
+	uint64_t page_writes;		/* sync: the session's page_writes when
+					 * it came, later when it was started */
 	struct uring_slot *slot;	/* the slot of io_uring that it came by;
 					 * NULL: it came by read(2) */
 	void *held;			/* receive buffer kept, or NULL */
@@ -72,7 +72,7 @@ int request_take(struct request *req, const struct uring_message *message);
  */
 int request_split(struct request *req, size_t fixed_bytes, unsigned names);
 
-/* Does it come from root or whoever mounted? */
+/* Does it come from root or the mounting user? */
 bool request_by_admin(const struct request *req);
 
 /* Hands the op to the file system; done() is called, maybe at once. */

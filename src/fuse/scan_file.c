@@ -2,7 +2,7 @@
  * scan_file.c - opens of the scan file, their reads and ioctls.
  *
  * A read waits for records; after WAIT_NS it gets the scan's status instead, so
- * that a program sees how far it is and can be interrupted.
+ * that a program can show how far the scan is, and can be interrupted.
  */
 #include "fuse/scan_file.h"
 
@@ -15,15 +15,15 @@
 #include "fuse/ops.h"
 #include "fuse/session_internal.h"
 
+/* A read waits for records this long: half a second. */
 #define WAIT_NS (500 * NS_PER_MS)
 
 struct scan_open {
 	uint64_t handle;		/* 0: free */
 	uint64_t key;			/* what a program must know to add */
 	struct file_scan *scan;		/* NULL: it has not begun */
-	struct request *reader;		/* a READ that waits */
-	uint64_t reader_ns;		/* its reader counts as present until
-					 * then */
+	struct request *reader;		/* a READ that waits; NULL: none */
+	uint64_t reader_ns;		/* when it gets the scan's status */
 };
 
 struct scan_files {
@@ -133,7 +133,8 @@ static void scan_release(struct request *req)
 
 /* ---- reading ---- */
 
-/* What there is, or (`due`) the status; false: nothing yet. */
+/* Answers the READ that waits with records or, if it is `due` and there are
+ * none, with the status.  False: it goes on waiting. */
 static bool read_answer(struct scan_open *open, bool due)
 {
 	struct request *req = open->reader;
@@ -190,7 +191,7 @@ uint64_t scan_files_run(struct scan_files *files)
 		if (!open->reader ||
 		    read_answer(open, now_ns >= open->reader_ns))
 			continue;
-		/* Without a buffer to answer in it is tried later. */
+		/* If there was no buffer for the answer it is tried later. */
 		if (open->reader_ns <= now_ns)
 			open->reader_ns = now_ns + WAIT_NS;
 		if (open->reader_ns < next_ns)

@@ -25,16 +25,16 @@ struct scan_files;
 int scan_files_new(struct session *session, struct scan_files **files);
 void scan_files_free(struct scan_files *files);
 
-/* Does a LOOKUP ask for it?  Then it is answered. */
+/* Answers a LOOKUP of the scan file; false: it asks for another name. */
 bool scan_file_lookup(struct request *req);
-/* A request on it; answers it, now or in scan_files_run. */
+/* Answers a request on the scan file, now or in scan_files_run. */
 void scan_file_dispatch(struct request *req);
 /* SCAN_IOC_ADD on another file. */
 void scan_file_add(struct request *req);
 
-/* Answers reads; when it wants to be called again. */
+/* Answers reads that wait; returns when it wants to be called again. */
 uint64_t scan_files_run(struct scan_files *files);
-/* The scans are about to be closed: whoever still reads one gets EIO. */
+/* To be called before the scans are closed: reads that wait get EIO. */
 void scan_files_forget(struct scan_files *files);
 /* The session ends: reads are answered with EINTR. */
 void scan_files_stop(struct scan_files *files);

@@ -31,12 +31,13 @@
 #include "fuse/uring.h"
 
 #define INTAKE_MAX 64u		/* requests of one turn */
+/* The kernel sends INIT at once; ten seconds are for a machine that is busy. */
 #define INIT_WAIT_MS 10000
 
 /*
- * Whoever remounts or grows waits until nothing else is outstanding, so nothing
- * more is taken, unless a direct WRITE waits for the kernel to drop pages: that
- * may wait for a READ.
+ * A remount waits until nothing else is outstanding, and so does growing.  No
+ * more requests are taken meanwhile, unless a direct WRITE waits for the kernel
+ * to drop pages, which may wait for a READ.
  */
 static bool may_take(const struct session *session)
 {
@@ -55,13 +56,13 @@ static bool may_receive(struct session *session)
 }
 
 /*
- * A process that has just been answered often asks again at once: for so many
- * nanoseconds the loop looks for that instead of sleeping, as waking costs more
- * than the request.
+ * A process that has just been answered often asks again at once.  For 30 us
+ * the loop looks for that instead of sleeping, as waking costs more than the
+ * request.
  */
 #define SPIN_NS 30000u
 
-/* What epoll says is ready. */
+/* The descriptors that epoll watches. */
 enum source { SOURCE_KERNEL, SOURCE_DISK, SOURCE_SIGNAL, SOURCE_NOTIFY,
 	      SOURCES };
 
@@ -351,7 +352,7 @@ static void take_noticed(struct session *session)
 	}
 }
 
-/* What the descriptors have, waiting up to `wait` for the first. */
+/* Takes what the descriptors have; waits up to `wait` for the first. */
 static void take_events(struct session *session, const struct timespec *wait)
 {
 	struct epoll_event events[SOURCES];
@@ -367,7 +368,7 @@ static void take_events(struct session *session, const struct timespec *wait)
 	}
 }
 
-/* What still comes by the descriptor beside a ring: FORGET, INTERRUPT. */
+/* Reads what comes by the descriptor even with a ring: FORGET, INTERRUPT. */
 static void take_polled(struct session *session)
 {
 	static const struct timespec none;
@@ -379,7 +380,7 @@ static void take_polled(struct session *session)
 	session->readable = false;
 }
 
-/* The turn that began at begin_ns is over; the time. */
+/* Counts the turn that began at begin_ns; returns the time. */
 static uint64_t measure_turn(struct session *session, uint64_t begin_ns)
 {
 	struct env *env = session->options.env;
@@ -389,7 +390,8 @@ static uint64_t measure_turn(struct session *session, uint64_t begin_ns)
 	return now_ns;
 }
 
-/* From now_ns until next_ns, or the next event; a ring's replies go out. */
+/* Waits from now_ns until next_ns or the next event; sends what replies the
+ * ring has before that. */
 static void wait_for_work(struct session *session, uint64_t now_ns,
 			  uint64_t next_ns)
 {
@@ -446,7 +448,8 @@ int session_start(struct session *session)
 	return session->error ? session->error : -EPROTO;
 }
 
-/* Whoever has something to do does it; when that is next. */
+/* Runs the file system and all that works beside it; returns when one of them
+ * has something to do next. */
 static uint64_t session_work(struct session *session)
 {
 	struct scrub *scrub = session->scrub;
@@ -496,7 +499,7 @@ int session_run(struct session *session)
 	uint64_t busy_until_ns = 0, next_ns = 0, received = 0;
 	bool woken = true;
 
-	/* Its thread must be confined as this one has been meanwhile. */
+	/* Its thread begins only now, and so is confined like this one. */
 	session->error = notify_new(session->options.fd, &session->notify);
 	if (!session->error)
 		session->error = watch(session, EPOLL_CTL_ADD,
@@ -511,8 +514,9 @@ int session_run(struct session *session)
 		bool spins, polled = session->polled;
 		bool asked;
 
-		/* This takes the note that the disk has ended something, which
-		 * comes once: session_work must look at the disk after it. */
+		/* This consumes the event that the disk has ended something,
+		 * which comes once: session_work must poll the disk after
+		 * it. */
 		if (polled)
 			take_polled(session);
 		asked = session->received != received;

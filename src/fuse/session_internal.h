@@ -35,8 +35,8 @@ struct session {
 	struct fs *fs;
 	struct notify *notify;
 	struct session_options options;
-	struct scrub *scrub;		/* these two run beside the file */
-	struct refine *refine;		/* system; NULL: not */
+	struct scrub *scrub;		/* NULL: this mount does not scrub */
+	struct refine *refine;		/* NULL: nothing is measured */
 	struct file_scans *scans;	/* NULL: none are served */
 	struct moves *moves;		/* NULL: nothing is moved */
 	struct scan_files *scan_files;
@@ -44,11 +44,13 @@ struct session {
 	int epoll_fd;
 	struct uring *uring;		/* requests come by it; NULL: by read */
 	bool polled;			/* the ring has seen epoll_fd ready */
-	bool readable;			/* epoll has seen the connection so */
+	bool readable;			/* epoll has seen that the connection
+					 * can be read */
 	uint64_t received;		/* requests received so far */
 	bool spins;			/* the loop may wait for a moment
 					 * without sleeping */
-	bool drained;			/* nothing was left to read */
+	bool drained;			/* the last look at the connection
+					 * found nothing to read */
 	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
 	void *large[SESSION_KEEP_LARGE];	/* free ones */
@@ -58,12 +60,14 @@ struct session {
 	struct list requests;		/* free ones */
 	unsigned outstanding;		/* requests not yet ended */
 	unsigned max_background;	/* requests that nobody waits for */
-	unsigned changing;		/* requests among them that change a
+	unsigned changing;		/* outstanding requests that change a
 					 * file */
 	struct list syncs;		/* requests that wait in sync.c */
-	struct request *alone;	/* waits until it is the only one */
+	struct request *alone;		/* waits until no other request is
+					 * outstanding; NULL: none does */
 	uint64_t page_writes;		/* WRITEs of pages so far */
-	unsigned noticed;		/* of these, with the notify thread */
+	unsigned noticed;		/* requests that wait for the notify
+					 * thread */
 	bool started;			/* INIT has been answered */
 	bool ended;			/* nothing more is read */
 	bool attached;			/* the kernel has not let go */
@@ -100,11 +104,12 @@ static inline struct tasks session_tasks(const struct session *session)
 				session->moves };
 }
 
-/* Can requests come by io_uring?  Makes the ring, before INIT is answered. */
+/* Makes a ring for requests, before INIT is answered; false: io_uring cannot be
+ * used. */
 bool session_make_uring(struct session *session);
 
-/* Begins with it, after INIT has been answered; when that fails the kernel goes
- * on with the descriptor. */
+/* Begins to use the ring, after INIT has been answered; when that fails
+ * requests go on coming by the descriptor. */
 void session_register_uring(struct session *session);
 
 /* A large buffer, with room for a message with REQUEST_MAX_WRITE bytes of data

@@ -12,8 +12,8 @@
 #include "fuse/session_internal.h"
 #include "fuse/sync.h"
 
-/* Page WRITEs after which a sync goes on in any case: somebody writes all the
- * time, and the caller sees by their number that others came. */
+/* A sync goes on in any case after this many WRITEs of pages, as a program may
+ * write all the time; the caller sees by their number that others came. */
 #define ENOUGH_WRITES 4096u
 
 static bool changes_file(uint32_t opcode)

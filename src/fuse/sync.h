@@ -24,15 +24,15 @@ void sync_note_end(struct request *req);
  */
 void sync_wait(struct request *req);
 
-/* Starts what need not wait any more; false: nothing.  To be called when the
- * connection has been read, and with `drained` when nothing was left to
- * read. */
+/* Starts syncs that need not wait any more; false: there were none.  To be
+ * called when the connection has been read, with `drained` when nothing was
+ * left to read. */
 bool sync_run(struct session *session, bool drained);
 
 /* Does a sync wait that could start now? */
 bool sync_is_due(const struct session *session);
 
-/* Starts all: nothing more will be read. */
+/* Starts all syncs that wait: nothing more will be read. */
 void sync_stop(struct session *session);
 
 #endif

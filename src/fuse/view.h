@@ -8,13 +8,13 @@
  *                  an object of counts
  *   trax.stats, trax.model, trax.scrub, trax.moves, trax.tasks   JSON, on
  *                  the root directory only; the model has no serial
- *                  number for others than root and whoever mounted
- *   trax.errors, trax.heat, trax.streams   likewise, but for root and whoever
- *                  mounted only
+ *                  number for others than root and the mounting user
+ *   trax.errors, trax.heat, trax.streams   likewise, but for root and the
+ *                  mounting user only
  * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
  * "trax.tracks:OFFSET" begin at a byte offset of the file, as does
- * "trax.replicas:OFFSET"; "trax.heat:N" at access number N; whoever wants all
- * asks again behind the last piece until nothing comes.
+ * "trax.replicas:OFFSET"; "trax.heat:N" at access number N.  A program that
+ * wants all of it asks again behind the last piece until nothing comes.
  */
 #ifndef TRAX_FUSE_VIEW_H
 #define TRAX_FUSE_VIEW_H
@@ -25,7 +25,8 @@
 
 struct view;
 
-/* What a session needs for it, of constant size.  -ENOMEM. */
+/* Makes what a session needs for these attributes, of constant size.
+ * -ENOMEM. */
 int view_new(struct session *session, struct view **view);
 void view_free(struct view *view);
 
@@ -42,7 +43,8 @@ void view_run(struct view *view);
  * happens. */
 uint64_t view_next_ns(const struct view *view);
 
-/* The session ends: what waits is answered, what is being made soon is. */
+/* To be called when the session ends: answers the requests that wait with EIO;
+ * the value that is being made is over soon. */
 void view_stop(struct view *view);
 
 #endif
