@@ -330,8 +330,6 @@ struct free_places {
 				 * the beginning of others */
 	uint32_t least;		/* only on tracks with a run this long, or that
 				 * are mostly free */
-	bool open;		/* not on other tracks of which little is
-				 * free */
 };
 
 /* May the free run around unit `at` be cut there?  What lies further away than
@@ -393,7 +391,6 @@ static bool places_next(const struct range_set *set, uint64_t from,
 	uint32_t unit;
 
 	if (!t || t == p->not || end <= t->first ||
-	    (p->open && t != p->log->main && track_is_used_up(t)) ||
 	    (t->room.longest < p->least &&
 	     t->room.longest < t->units / 4 * 3) ||
 	    !track_next(p, t, (uint32_t)((from - t->first + size - 1) / size),
@@ -485,7 +482,6 @@ static bool find_on_next(struct log *log, const struct head_state *head_state,
 		.set = { places_next }, .log = log, .not = log->main,
 		.least = log->main && 2 * staged < log->main->units / 2 ?
 			 log->main->units / 2 : 2 * staged,
-		.open = true,
 	};
 
 	return find_allowed(log, head_state, &places, n, need, sector, cost_ns);
@@ -509,19 +505,15 @@ static bool find_nearest(struct log *log, const struct head_state *head_state,
 	 * be placed, too. */
 	const uint64_t bytes = n * (uint64_t)log->unit_bytes;
 	const uint64_t need = log_needed_bytes(log) - bytes;
-	struct free_places places = {
+	const struct free_places places = {
 		.set = { places_next }, .log = log,
 		.not = elsewhere ? log->main : NULL,
 		.tight = is_tight(log, need + bytes),
-		.open = true,
 	};
 
 	if (!places.tight && is_used_up(log) &&
 	    find_on_next(log, head_state, n, need, sector, cost_ns))
 		return true;
-	if (find_allowed(log, head_state, &places, n, need, sector, cost_ns))
-		return true;
-	places.open = false;
 	return find_allowed(log, head_state, &places, n, need, sector, cost_ns);
 }
 
