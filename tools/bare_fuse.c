@@ -26,7 +26,7 @@
 #define DATA_BYTES (1u << 20)	/* the largest READ and WRITE, as traxfs has */
 #define NAME_BYTES 256u		/* a name of NAME_MAX bytes and its end */
 #define VALID_SECONDS 1e9	/* nobody else changes names or attributes */
-#define MOUNT_TRIES 1000u	/* of a millisecond each, until it is there */
+#define MOUNT_TRIES 1000u	/* looks for the mount, a millisecond apart */
 
 struct bare_node {
 	struct stat st;
@@ -52,7 +52,8 @@ static struct bare_node *node_of(fuse_req_t req, fuse_ino_t ino)
 	return bare_of(req)->nodes[ino];
 }
 
-/* Two names with equal keys are taken for one: with 64 bits there are none. */
+/* Two names with equal keys would be taken for one; with 64 bits that is not
+ * expected. */
 static uint64_t name_key(fuse_ino_t parent, const char *name)
 {
 	return csum_seeded(name, strlen(name), parent);
@@ -75,7 +76,7 @@ static struct bare_node *node_new(struct bare *bare, fuse_ino_t parent,
 	struct bare_node *node = calloc(1, sizeof(*node));
 	struct bare_node **nodes;
 
-	/* Room for twice as many, whenever a power of two is full. */
+	/* The array doubles whenever the number is a power of two. */
 	if (node && (ino & (ino - 1)) == 0) {
 		nodes = realloc(bare->nodes, 2 * ino * sizeof(*nodes));
 		if (nodes)

@@ -1,7 +1,7 @@
 /*
  * chkfs.traxfs.c - checks and repairs a file system; also fsck.traxfs.
  *
- * Everything is found and repaired by src/check; here are the options, the
+ * src/check finds and repairs everything; this file has the options, the
  * questions, the progress and the report.  Exit codes are those of fsck(8).
  */
 #include <argp.h>
@@ -33,7 +33,7 @@ enum exit_code {
 
 /* Lines printed of each row of the table, unless all are wanted. */
 #define MAX_LINES 20u
-/* Problems in the JSON report, which is built in memory. */
+/* Most problems in the JSON report, which is built in memory. */
 #define MAX_JSON 10000u
 
 enum mode { MODE_ASK, MODE_NO, MODE_YES, MODE_PREEN };
@@ -432,7 +432,7 @@ static enum exit_code exit_of(const struct check_result *result, int rc)
 
 /* ---- Doing it ---- */
 
-/* Nothing of a traxfs was found. */
+/* Reports what is there instead of a traxfs. */
 static void say_foreign(const char *device)
 {
 	char name[64];
@@ -530,7 +530,7 @@ int main(int argc, char **argv)
 		msg_set_level(MSG_WARN);
 		progress_mute();
 	}
-	/* Without a terminal nobody can be asked. */
+	/* Without a terminal there is no user to ask. */
 	if (!a.mode_given && (a.json || !isatty(STDIN_FILENO)))
 		a.mode = MODE_NO;
 	return run(&a);

@@ -7,7 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Files are written so fast that a sync can't keep up with them. */
+/* Syncs before it is given up: files are then written faster than a sync can
+ * follow. */
 #define SYNC_TIMES 64
 
 int control_ioctl(const char *mountpoint, struct trax_control *c)
@@ -25,10 +26,10 @@ int control_ioctl(const char *mountpoint, struct trax_control *c)
 }
 
 /*
- * First what the kernel still holds, then what the daemon holds.  syncfs(2) may
- * leave pages out while many are being written back, and need not wait for
- * them: see fuse/sync.h.  What was there in the beginning is on the medium when
- * nothing more comes from one time to the next.
+ * Writes first what the kernel still holds, then what the daemon holds.
+ * syncfs(2) may leave pages out while many are being written back, and need not
+ * wait for them: see fuse/sync.h.  Everything from before the call is on the
+ * medium when two syncs in a row report the same number of WRITEs.
  */
 static int sync_all(int fd)
 {

@@ -6,10 +6,10 @@
 
 #include "fuse/control.h"
 
-/* The ioctl on this directory; 0 or -1 with errno. */
+/* Calls TRAX_IOC_CONTROL on this directory; 0, or -1 with errno. */
 int control_ioctl(const char *mountpoint, struct trax_control *control);
 
-/* Everything to the medium, what the kernel holds included.  -1: errno. */
+/* Writes everything to the medium, also what the kernel holds.  -1: errno. */
 int sync_mount(const char *mountpoint);
 
 #endif

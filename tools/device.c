@@ -16,9 +16,10 @@
 #include "base/msg.h"
 #include "disk/backing.h"
 
-/* What is in use is tried again every 50 ms: an image for two minutes, which a
- * daemon may take to write its last; a device for half a minute, as it may be
- * in other use for good.  After a second the user is told. */
+/* A disk that is in use is tried again every 50 ms: an image for two minutes,
+ * which a daemon that ends may need to write the last data; a device for half a
+ * minute, as it may be in other use for good.  After a second the user is
+ * told. */
 #define BUSY_WAIT_NS 50000000L
 #define BUSY_TRIES 2400u
 #define BUSY_DEVICE_TRIES 600u
@@ -28,12 +29,12 @@ bool device_mount_ended(const char *mountpoint)
 {
 	struct statvfs st;
 
-	/* Attributes the kernel would answer from its cache. */
+	/* The kernel would answer stat(2) from its cache. */
 	return statvfs(mountpoint, &st) && errno == ENOTCONN;
 }
 
-/* Is anything mounted that has some of these bytes, and for writing if that is
- * asked?  *where: caller frees.  *ended: its daemon has. */
+/* Is a mount there that has some of these bytes (with `for_writing`, one that
+ * may write)?  The caller frees *where; *ended: its daemon has ended. */
 static bool is_mounted(const struct file_bytes *bytes, bool for_writing,
 		       char **where, bool *ended)
 {
@@ -87,7 +88,7 @@ bool device_in_use(const char *path)
 	return in_use(path, false);
 }
 
-/* Like disk_open, but says nothing when it is busy. */
+/* Like disk_open, but prints nothing when the disk is busy. */
 static int try_open(const char *path, const struct disk_open_options *options,
 		    struct disk **disk)
 {
@@ -109,7 +110,7 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 	struct stat st;
 	unsigned tries, most = BUSY_TRIES;
 
-	/* What is only read may be looked at under another name. */
+	/* For reading, a disk that is mounted read-only may be opened. */
 	if (in_use(path, read_only))
 		return -EBUSY;
 	if (stat(path, &st) || !S_ISREG(st.st_mode))

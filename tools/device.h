@@ -10,10 +10,11 @@
 #include "format/format.h"
 
 /*
- * Opens a device or an image file for oneself.  -EBUSY, said through msg: it is
- * mounted (under any name) or in use.  What is held but not mounted
- * is waited for: umount(8) takes a mount away before its daemon has written its
- * last.  An image for two minutes, a device for half a one.
+ * Opens a device or an image file for exclusive use.  -EBUSY, reported through
+ * msg: it is mounted (under any name) or in use.  A disk that is held but not
+ * mounted is waited for, an image for two minutes and a device for half a
+ * minute: umount(8) takes a mount away before its daemon has written the last
+ * data.
  */
 int device_open(const char *path, bool read_only, struct disk **disk);
 
@@ -21,7 +22,7 @@ int device_open(const char *path, bool read_only, struct disk **disk);
  * Says where through msg. */
 bool device_in_use(const char *path);
 
-/* Has the daemon of what is mounted there ended without unmounting it? */
+/* Is a mount there whose daemon has ended without unmounting it? */
 bool device_mount_ended(const char *mountpoint);
 
 /* Do both names stand for the same bytes, an image and its loop device? */
@@ -29,12 +30,12 @@ bool device_is_same(const char *a, const char *b);
 
 /*
  * Reads the superblock from the first of its places that is good.  -EINVAL:
- * none is, nothing is said; -EIO.
+ * none is; -EIO.  Neither is reported through msg.
  */
 int device_read_super(struct disk *disk, struct super *super);
 
-/* While times are measured nothing may keep this thread waiting, as far as that
- * is allowed: a busy host is late by more than a turn. */
+/* Gives this thread a real-time priority, if the caller may, while times are
+ * measured: a busy host is late by more than a turn. */
 void device_realtime(bool on);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * draw.h - pictures (SVG) with axes: all drawings of the tools are made of it.
+ * draw.h - parts of pictures (SVG) with axes, for all drawings of the tools.
  */
 #ifndef TRAX_TOOLS_DRAW_H
 #define TRAX_TOOLS_DRAW_H
 
 #include <stdio.h>
 
-/* Where a panel is, in pixels, and the values at its right and upper edges;
- * those at the others are 0. */
+/* Where a panel is, in pixels, and the values at its right and upper edges; the
+ * values at its left and lower edges are 0. */
 struct draw_panel {
 	FILE *f;
 	double left, top, width, height;
@@ -25,17 +25,18 @@ struct draw_axis {
 void draw_begin(FILE *f, unsigned width, unsigned height, unsigned font);
 void draw_end(FILE *f);
 
-/* anchor: "start", "middle" or "end". The text may be anybody's. */
+/* anchor: "start", "middle" or "end".  Any text may be given: it is escaped. */
 void draw_text(FILE *f, double x, double y, const char *anchor,
 	       const char *colour, const char *text);
 
 void draw_border(const struct draw_panel *p, const char *title);
-/* Numbers 1, 2 or 5 times a power of ten apart, with lines through it. */
+/* Draws numbers that are 1, 2 or 5 times a power of ten apart, each with a line
+ * through the panel. */
 void draw_x_axis(const struct draw_panel *p, const struct draw_axis *axis);
 void draw_y_axis(const struct draw_panel *p, const struct draw_axis *axis);
 
 void draw_dot(const struct draw_panel *p, double x, double y, double radius);
-/* draw_curve, any number of points, draw_curve_end. */
+/* To be called in this order, draw_curve_to for each point. */
 void draw_curve(const struct draw_panel *p);
 void draw_curve_to(const struct draw_panel *p, double x, double y);
 void draw_curve_end(const struct draw_panel *p);

@@ -20,13 +20,14 @@ enum extract_end {
 	EXTRACT_DONE = 0,
 	EXTRACT_FAILED = 1,
 	EXTRACT_WRONG_USE = 2,
-	EXTRACT_REFUSED = 3,	/* mounted, in use, not one to be measured */
+	EXTRACT_REFUSED = 3,	/* mounted, in use, or of a refused kind */
 	EXTRACT_UNMEASURABLE = 4, /* does not rotate, or as the verdict says */
 	EXTRACT_INCOMPLETE = 5,	/* interrupted; run again to go on */
 	EXTRACT_GONE = 6,	/* the device has vanished */
 	EXTRACT_UNFIT = 7,	/* a profile does not fit */
 	EXTRACT_SMALL = 8,	/* too small */
-	EXTRACT_NOISY = 9,	/* completions stray: a host too busy, mostly */
+	EXTRACT_NOISY = 9,	/* completion times vary too much: the host is
+				 * too busy, mostly */
 	EXTRACT_UNREADABLE = 10, /* read errors wherever it was tried */
 };
 

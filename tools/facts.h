@@ -1,5 +1,5 @@
 /*
- * facts.h - what traxctl finds in the JSON objects of the trax.* attributes.
+ * facts.h - reads values from the JSON objects of the trax.* attributes.
  */
 #ifndef TRAX_TOOLS_FACTS_H
 #define TRAX_TOOLS_FACTS_H
@@ -19,8 +19,9 @@ bool fact_is_set(json_t *object, const char *path);
 /* The number at a place of an array; 0: there is none. */
 double sample_number(json_t *array, size_t i);
 
-/* Marks what is printed next: "bold", "bad"; "" ends that.  Nothing where the
- * output is no terminal, or NO_COLOR (no-color.org) says not to. */
+/* Returns what makes the text that is printed next "bold" or "bad"; "" ends
+ * that.  It is empty where the output is no terminal, or NO_COLOR
+ * (no-color.org) is set. */
 const char *mark(const char *how);
 
 #endif

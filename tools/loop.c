@@ -10,10 +10,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Between the number and its use somebody else may take it. */
+/* Another process may take a loop device between the search for a free one and
+ * its use; then the next one is tried, at most this often. */
 #define TRIES 16
 
-/* The next free one, opened; *device has its name. */
+/* Opens a free loop device; `device` gets its name. */
 static int open_free(bool read_only, char *device, size_t bytes)
 {
 	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);

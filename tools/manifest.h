@@ -9,13 +9,13 @@
 
 #include "tools/verity.h"
 
-/* The first line of a manifest; a number of seconds since 1970 follows: when
- * the scan was begun. */
+/* The first line of a manifest begins with this; the time of the scan's begin
+ * follows, in seconds since 1970. */
 #define MANIFEST_HEAD "# traxctl scan --sum begun at "
 
 struct manifest;
 
-/* -EINVAL: it is none; -ENOMEM, or what fopen(3) says. */
+/* -EINVAL: the file is no manifest; -ENOMEM, or the error of fopen(3). */
 int manifest_open(const char *path, struct manifest **manifest);
 void manifest_close(struct manifest *manifest);
 
@@ -27,14 +27,14 @@ enum manifest_verdict {
 				 * it */
 };
 
-/* What of a file that was last written to at `seconds`?  Each is asked for
- * once. */
+/* Compares a file that was last written to at `seconds`, which is done once for
+ * each file. */
 enum manifest_verdict manifest_judge(struct manifest *manifest,
 				     const char *path,
 				     const uint8_t digest[VERITY_DIGEST_BYTES],
 				     int64_t seconds);
 
-/* Prints the files that were not asked for. */
+/* Prints the files that were not compared. */
 void manifest_print_missing(const struct manifest *manifest, FILE *out);
 
 #endif

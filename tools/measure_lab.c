@@ -1,6 +1,6 @@
 /*
- * measure_lab.c - all that traxtract does, in virtual time, against what is
- * true; by hand.
+ * measure_lab.c - runs all that traxtract does on simulated drives in virtual
+ * time, and compares the profile with the drive; to be run by hand.
  *
  *   measure_lab [--seed N] [--quick] [--scratch] [--seeks] [--damage N] SPEC...
  *
@@ -21,7 +21,8 @@
 #include "tools/extract_run.h"
 
 struct lab {
-	uint64_t seed, damage;	/* sectors that cannot be read, all over */
+	uint64_t seed;
+	uint64_t damage;	/* bad places, spread over the drive */
 	bool quick, scratch, seeks;
 };
 
@@ -52,7 +53,7 @@ static double off_us(uint64_t seems_ns, uint64_t is_ns)
 	return ((double)seems_ns - (double)is_ns) / 1e3;
 }
 
-/* 0: nothing is said of them. */
+/* Returns the number of surfaces in the profile; 0: it has none. */
 static uint32_t surfaces_of(const struct profile *p)
 {
 	uint64_t n = geom_tracks(p->geom);

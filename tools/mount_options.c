@@ -1,10 +1,11 @@
 /*
  * mount_options.c - tables of options.
  *
- * Four kinds: ours; those that are handed on to the kernel as they are; those
- * that only mount(8) and systemd care for, or that say what is so anyway, which
- * are taken and change nothing; and those that other file systems have and that
- * would promise something wrong here, which are refused with the reason.
+ * There are four kinds: options of this file system; options that are passed to
+ * the kernel as they are; options that only mount(8) and systemd care for, or
+ * that ask for what is so anyway, which are accepted and change nothing; and
+ * options of other file systems that would promise something wrong here, which
+ * are refused with the reason.
  */
 #include "tools/mount_options.h"
 
@@ -179,7 +180,7 @@ static bool set_refine(struct mount_settings *s, const char *value)
 	return s->refine || !strcmp(value, "0");
 }
 
-/* Appends to what the kernel gets. */
+/* Appends to the flags for the kernel. */
 static bool add_flag(struct mount_settings *s, const char *name)
 {
 	size_t used = strlen(s->flags), n = strlen(name);
@@ -200,7 +201,7 @@ static bool set_noatime(struct mount_settings *s, const char *value)
 	return add_flag(s, "noatime");
 }
 
-/* It is what happens anyway when something can't be written any more. */
+/* Accepts what happens anyway when something can't be written any more. */
 static bool set_errors(struct mount_settings *s, const char *value)
 {
 	(void)s;
@@ -211,7 +212,7 @@ static bool set_errors(struct mount_settings *s, const char *value)
 	offsetof(struct mount_settings, name), \
 		sizeof(((struct mount_settings *)NULL)->name)
 
-/* What a storage engine above wants that keeps copies elsewhere. */
+/* Sets what a storage engine wants that keeps copies on other machines. */
 static bool set_brick(struct mount_settings *s, const char *value)
 {
 	s->brick = true;
@@ -271,8 +272,8 @@ static const char *const for_kernel[] = {
 	"rootcontext=*",
 };
 
-/* The last two lines: what the kernel shows of a mount, and mount(8) hands back
- * when it remounts. */
+/* The last two lines have what the kernel shows of a mount, and mount(8) passes
+ * back when it remounts. */
 static const char *const ignored[] = {
 	"defaults", "auto", "noauto", "user", "user=*", "nouser", "users",
 	"nousers", "owner", "noowner", "group", "nogroup", "nofail", "_netdev",
@@ -302,7 +303,7 @@ static const struct refusal {
 	{ "barrier=0", "what is acknowledged is on the medium, always" },
 };
 
-/* "x*" stands for all that begins with x. */
+/* Does the option match?  "x*" matches all that begins with x. */
 static bool names(const char *pattern, const char *option)
 {
 	size_t n = strlen(pattern);

@@ -1,5 +1,5 @@
 /*
- * mount_options.h - what stands behind -o.
+ * mount_options.h - the options of a mount (-o).
  */
 #ifndef TRAX_TOOLS_MOUNT_OPTIONS_H
 #define TRAX_TOOLS_MOUNT_OPTIONS_H
@@ -8,14 +8,14 @@
 #include <stddef.h>
 
 struct mount_settings {
-	bool remount;		/* change a mount that is there */
+	bool remount;		/* change an existing mount */
 	bool read_only;
 	bool accept_loss;	/* see tree/tree.h */
 	bool norecovery;	/* likewise; only with read_only */
 	bool noatime, strictatime, nodiratime;
 	bool nosymfollow;
 	bool allow_other;
-	bool silent;		/* only errors are said */
+	bool silent;		/* only errors are reported */
 	bool brick;		/* reads pass by the kernel's cache */
 	bool no_loop;		/* an image is served as it is */
 	unsigned commit_seconds;	/* 0: not given */
@@ -28,14 +28,14 @@ struct mount_settings {
 	unsigned budget_ppm;		/* budget of background work, in
 					 * millionths of the head's time */
 	bool refine;		/* measure unknown tracks in idle time */
-	bool moves;		/* data goes to better places */
+	bool moves;		/* move data to better places */
 	unsigned replicas;
 	unsigned watermarks[3];		/* per cent: high, low, critical; 0: not
 					 * given */
 	char flags[1024];	/* flags for the kernel, as "nosuid,noexec" */
 };
 
-/* What holds where no option says otherwise. */
+/* Sets the defaults. */
 void mount_settings_init(struct mount_settings *settings);
 
 /*
@@ -45,7 +45,7 @@ void mount_settings_init(struct mount_settings *settings);
  */
 int mount_settings_parse(struct mount_settings *settings, const char *list);
 
-/* Prints all there are, one a line, with what a value must be. */
+/* Prints all options, one a line, with what a value must be. */
 void mount_settings_print(void);
 
 /* The name of an option that differs and that a remount cannot change; NULL:

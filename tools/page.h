@@ -1,5 +1,5 @@
 /*
- * page.h - pages in HTML that stand in one file.
+ * page.h - pages in HTML that need no other file.
  */
 #ifndef TRAX_TOOLS_PAGE_H
 #define TRAX_TOOLS_PAGE_H

@@ -1,9 +1,9 @@
 /*
  * peers_page.c - see peers_page.h.
  *
- * First comes where traxfs is slower than the best other file system, then
- * everything as a table, as bars, the times of single operations, what the head
- * did, and where things lie.
+ * The page begins with the workloads in which traxfs is slower than the best
+ * other file system.  Then it has everything as a table and as bars, the times
+ * of single operations, what the head did, and where things lie.
  */
 #include "tools/peers_page.h"
 
@@ -23,13 +23,13 @@
 #define BAR_HEIGHT 18.0
 #define BAR_APART 24.0
 #define BAR_TEXT 190.0
-/* A panel of the times of operations. */
+/* A panel of the times of operations, in pixels. */
 #define PANEL_WIDTH 420.0
 #define PANEL_HEIGHT 200.0
 #define PANEL_MARGIN 60.0
 #define PANEL_KEY 110.0		/* for the names, right of it */
 #define KEY_APART 18.0
-/* Most file systems that are told apart by colour; more begin anew. */
+/* Number of colours for file systems; with more of them colours repeat. */
 #define COLOURS 6u
 
 static const char *const fs_colours[COLOURS] = {

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* Of a report as bench/peers_report.h describes it.  0 or a negative errno,
- * printed. */
+/* Writes the page of a report as bench/peers_report.h describes it.  0 or a
+ * negative errno, printed. */
 int peers_page_write(json_t *report, const char *path);
 
 #endif

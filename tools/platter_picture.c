@@ -1,10 +1,10 @@
 /*
  * platter_picture.c - see platter_picture.h.
  *
- * The first sectors lie outside.  The disk comes in equal parts, each of them a
- * ring, and of a ring an arc for each kind of use: its share of the ring is the
- * kind's share of the part.  Heat is a strip of rings apart, in a sector that
- * the arcs leave free.
+ * The first sectors lie outside.  The disk is shown in equal parts, each of
+ * them a ring.  A ring has an arc for each kind of use, whose share of the ring
+ * is the kind's share of the part.  Heat is shown in a sector that the arcs
+ * leave free.
  */
 #include "tools/platter_picture.h"
 
@@ -45,7 +45,8 @@ static double radius_of(double share)
 	return sqrt(OUTER * OUTER - share * (OUTER * OUTER - INNER * INNER));
 }
 
-/* From a share of a turn on, for a share of it; the ring is `width` wide. */
+/* Draws an arc that begins at the share `from` of a turn and is `turn` long;
+ * the ring is `width` wide. */
 static void arc(FILE *f, double radius, double width, double from, double turn,
 		const char *colour, double opacity)
 {

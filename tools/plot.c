@@ -21,7 +21,7 @@
 /* Most tracks that are drawn, evenly spread: three a pixel are as good as
  * more. */
 #define MOST_DOTS 1500u
-/* Accesses by chance in the panel of access times. */
+/* Random accesses in the panel of access times. */
 #define DOTS 1200u
 
 static void panel_begin(struct draw_panel *p, unsigned number,

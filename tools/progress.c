@@ -8,10 +8,11 @@
 
 #include "base/env.h"
 
-/* Between two looks of a person at a terminal; between two lines of a log. */
+/* Time between two updates on a terminal, 0.2 s; between two lines of a log,
+ * 5 s. */
 #define TERMINAL_NS UINT64_C(200000000)
 #define LINES_NS UINT64_C(5000000000)
-/* Less says nothing of what is left. */
+/* From a smaller part the time that is left cannot be estimated. */
 #define PART_LEAST 0.01
 
 static bool mute;

@@ -1,7 +1,6 @@
 /*
- * progress.h - how far something long is, with what is left of it: on one line
- * of a terminal, or as a line every few seconds where there is none.  On
- * stderr.
+ * progress.h - shows on stderr how far a long task is, and the time that is
+ * left: on one line of a terminal, or elsewhere as a line every few seconds.
  */
 #ifndef TRAX_TOOLS_PROGRESS_H
 #define TRAX_TOOLS_PROGRESS_H
@@ -19,19 +18,20 @@ struct progress {
 	bool shown;		/* a line is on the terminal */
 };
 
-/* From now on nothing is said of how far something is. */
+/* From now on no progress is shown. */
 void progress_mute(void);
 /* `what` is not copied. */
 void progress_begin(struct progress *progress, const char *what);
-/* The same by another clock, and whatever stderr is. */
+/* The same with the clock of `env`; `terminal`: stderr counts as one. */
 void progress_begin_as(struct progress *progress, const char *what,
 		       struct env *env, bool terminal);
-/* A further stage of the same task: what is left is told of that alone. */
+/* Begins another stage of the same task: the time that is left is that of the
+ * stage. */
 void progress_stage(struct progress *progress, const char *what);
 /* `part` of it is over, 0 to 1; below 0: that is not known.  `more` is written
  * behind it; "" for nothing. */
 void progress_say(struct progress *progress, double part, const char *more);
-/* Takes the line off the terminal: something else is to be printed. */
+/* Takes the line off the terminal, before something else is printed. */
 void progress_clear(struct progress *progress);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * remount.c - see remount.h.  The kernel does not tell a FUSE daemon of a
- * remount, so whoever asks for it tells both.
+ * remount, so this program asks both.
  */
 #include "tools/remount.h"
 
@@ -61,7 +61,7 @@ int remount(const char *mountpoint, const struct mount_settings *settings,
 	bool was_read_only;
 	int rc;
 
-	/* Before the kernel changes a mount of somebody else's. */
+	/* The kernel must not change a mount of another file system. */
 	if (statvfs(mountpoint, &st) ||
 	    getxattr(mountpoint, "trax.stats", NULL, 0) < 0) {
 		rc = -errno;

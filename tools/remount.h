@@ -1,5 +1,5 @@
 /*
- * remount.h - changes a mount that is there, in the kernel and in the daemon.
+ * remount.h - changes an existing mount, in the kernel and in the daemon.
  */
 #ifndef TRAX_TOOLS_REMOUNT_H
 #define TRAX_TOOLS_REMOUNT_H
@@ -7,9 +7,10 @@
 #include "tools/mount_options.h"
 
 /*
- * `list`: the options as they were given, `settings` what they say.  Read-only
- * when the kernel takes no more changes, then the daemon writes all it has and
- * stops; the other way round for writing.  0 or a negative errno, reported.
+ * `list`: the options as they were given, `settings` what they say.  To become
+ * read-only, first the kernel refuses changes, then the daemon writes all it
+ * has; to become writable, the daemon goes first.  0 or a negative errno,
+ * reported through msg.
  */
 int remount(const char *mountpoint, const struct mount_settings *settings,
 	    const char *list);

@@ -1,6 +1,6 @@
 /*
- * samples.h - what a mounted file system says of itself at one moment, for what
- * shows that over time: traxctl top, traxctl report.
+ * samples.h - the state of a mounted file system at one moment, for the
+ * commands that show it over time: traxctl top, traxctl report.
  */
 #ifndef TRAX_TOOLS_SAMPLES_H
 #define TRAX_TOOLS_SAMPLES_H
@@ -19,7 +19,7 @@ struct class_sample {
 struct sample {
 	json_t *stats, *model, *scrub;
 	json_t *platter;	/* what lies where */
-	json_t *heat;		/* NULL: not for everybody */
+	json_t *heat;		/* NULL: this user may not see it */
 	struct class_sample class[SAMPLE_CLASSES];
 };
 
@@ -34,8 +34,8 @@ void sample_drop(struct sample *sample);
 struct class_sample sample_between(const struct sample *before,
 				   const struct sample *after, unsigned class);
 
-/* How long the disk was at each class within the last hour, in seconds; returns
- * how long that hour is: shorter after a mount. */
+/* Gives the seconds that the disk spent on each class within the last hour.
+ * Returns how long that hour is: it is shorter soon after a mount. */
 double sample_past_hour(const struct sample *sample,
 			double service_s[SAMPLE_CLASSES]);
 

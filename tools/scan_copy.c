@@ -1,7 +1,7 @@
 /*
  * scan_copy.c - files of a scan, written below another directory.
  *
- * Of a path what comes after the scan's root is used; a file is opened for each
+ * The part of a path behind the scan's root is used.  A file is opened for each
  * record, because the parts of all files come mixed.
  */
 #include "tools/scan_copy.h"
@@ -43,8 +43,8 @@ static const char *name_of(const struct scan_copy *copy, const char *path)
 	return path;
 }
 
-/* A directory in another one, or a negative errno: no link is followed.  With
- * `make` it is made if it is not there. */
+/* Opens a directory in another one without following a link, or returns a
+ * negative errno.  With `make` it is made if it is not there. */
 static int dir_enter(int in, const char *name, bool make)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -58,8 +58,9 @@ static int dir_enter(int in, const char *name, bool make)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory that a name is in, and its last part.  Somebody else may write
- * below the target and put links there, so each part is opened by itself. */
+/* Opens the directory that a name is in; *last is the last part of the name.
+ * Others may write below the target and put links there, so each part is opened
+ * by itself. */
 static int parent_open(const struct scan_copy *copy, const char *name,
 		       bool make, const char **last)
 {
@@ -87,7 +88,7 @@ static int parent_open(const struct scan_copy *copy, const char *name,
 	return dir;
 }
 
-/* The file, made if it is not there; or a negative errno. */
+/* Opens the file, which is made if it is not there; or a negative errno. */
 static int file_open(struct scan_copy *copy, const char *name)
 {
 	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
@@ -115,7 +116,7 @@ static int file_delete(struct scan_copy *copy, const char *name)
 	return rc;
 }
 
-/* What was there of an earlier copy goes with the first record. */
+/* With its first record a file loses what an earlier copy has left of it. */
 static int file_begin(struct scan_copy *copy, const struct trax_record *r,
 		      const char *name)
 {

@@ -1,6 +1,6 @@
 /*
- * second_view.c - see second_view.h.  A clone that is private until it is in
- * its place: a bind mount would join the peers of the first.
+ * second_view.c - see second_view.h.  The mount is cloned, and private before
+ * it is moved to its place: a bind mount would join the peers of the first one.
  */
 #include "tools/second_view.h"
 
@@ -14,12 +14,12 @@
 
 #include "tools/device.h"
 
-/* A line of /proc/self/mountinfo; the texts have %ms's memory. */
+/* A line of /proc/self/mountinfo, with memory allocated by sscanf (%ms). */
 struct line {
 	char *root, *place, *rest;
 };
 
-/* \040 and the like, in place. */
+/* Decodes \040 and the like, in place. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -53,8 +53,8 @@ static bool fits(const struct line *line, const char *device)
 	return found;
 }
 
-/* Finds where it is mounted and alive; the caller frees the path. NULL:
- * nowhere. */
+/* Finds a mount of the device whose daemon lives; the caller frees the path.
+ * NULL: there is none. */
 static char *find(const char *device)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");

@@ -1,5 +1,5 @@
 /*
- * second_view.h - a device that is mounted already, at another place as well.
+ * second_view.h - mounts a device that is mounted already at a second place.
  */
 #ifndef TRAX_TOOLS_SECOND_VIEW_H
 #define TRAX_TOOLS_SECOND_VIEW_H
@@ -8,9 +8,9 @@
 
 /*
  * When a traxfs from this device or image is mounted, mounts its root directory
- * at `mountpoint` as well, as mount(8) does with other file systems; of the
- * settings those apply that belong to a mount.  -ENOENT: it is not mounted;
- * else what the kernel says.
+ * at `mountpoint` as well, as mount(8) does with other file systems.  Only
+ * those of the settings apply that belong to a single mount.  -ENOENT: it is
+ * not mounted; or the kernel's error.
  */
 int second_view(const char *device, const char *mountpoint,
 		const struct mount_settings *settings);

@@ -80,7 +80,7 @@ static void stop_tasks(struct server *s)
 	s->scrub = NULL;
 }
 
-/* What is changed while nobody has the file system open. */
+/* A change that is made while the file system is closed. */
 struct closed_change {
 	bool read_only;		/* how it is opened again */
 	struct fs_grown *grown;	/* the new size, while it grows; NULL: it does
@@ -98,9 +98,9 @@ static int change_closed(struct server *s, const struct closed_change *change)
 }
 
 /*
- * Closes the file system and opens it anew in another way: all that a mount
- * writes is written, or all that it finds out is found out.  What the kernel
- * holds of inodes is carried over.
+ * Closes the file system, makes the change and opens it anew, so that all is
+ * done that an unmount and a mount do.  The kernel's references to inodes are
+ * carried over.
  */
 static int reopen_fs(struct server *s, const struct closed_change *change)
 {
@@ -130,7 +130,8 @@ static int reopen_fs(struct server *s, const struct closed_change *change)
 	return rc ? rc : rc2;
 }
 
-/* 0, or why the file system can't be as the settings want it. */
+/* Makes the file system read-only or writable, as the settings want it; after
+ * an error `why` has the reason. */
 static int change_writing(struct server *s, const struct mount_settings *next,
 			  char *why, size_t bytes)
 {

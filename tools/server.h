@@ -1,6 +1,6 @@
 /*
- * server.h - what the daemon serves: a device, its file system, the mount, and
- * how that is opened and changed while it is mounted.
+ * server.h - what the daemon serves (a device, its file system, the mount), and
+ * how it is opened, and changed while it is mounted.
  */
 #ifndef TRAX_TOOLS_SERVER_H
 #define TRAX_TOOLS_SERVER_H
@@ -36,11 +36,11 @@ struct server {
 	bool said_why;		/* an error was reported */
 };
 
-/* Opens the file system with s->options; says when it had to be recovered. */
+/* Opens the file system with s->options; reports when it was recovered. */
 int server_open_fs(struct server *s, bool read_only);
 
-/* Scrub, file scans, moves and refine.  They may have threads, which are
- * confined as what starts them. */
+/* Starts scrub, file scans, moves and refine.  They may have threads, which are
+ * confined like the caller. */
 int server_start_tasks(struct server *s);
 
 /* For session_options.remount: `arg` is the server, as for all of these. */

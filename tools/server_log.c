@@ -17,7 +17,8 @@
 #define LINES_OF_A_KIND 10u
 #define LINES_SECONDS 5u
 
-/* Says which of several mounts it is, as messages of lower layers do not. */
+/* Puts the device's name before messages that lack it: those of lower layers do
+ * not say which of several mounts they are about. */
 static void with_name(struct server *s, enum msg_level level, const char *line,
 		      char *out, size_t bytes)
 {
@@ -47,7 +48,7 @@ static void to_syslog(enum msg_level level, const char *line, void *arg)
 	syslog(priority[level], "%s", named);
 }
 
-/* Whoever mounts sees what went wrong; the log has everything. */
+/* The terminal gets warnings and errors, the log everything. */
 static void to_both(enum msg_level level, const char *line, void *arg)
 {
 	to_syslog(level, line, arg);

@@ -7,15 +7,16 @@
 
 #include "tools/server.h"
 
-/* To the terminal, and to the system's log where it goes to the background. */
+/* Sends messages to the terminal, and to the system's log if the daemon is
+ * to go to the background. */
 void server_log_begin(struct server *s, bool background);
-/* From now on to the system's log only: nobody reads stderr any more. */
+/* Sends messages to the system's log only: nobody reads stderr any more. */
 void server_log_only(struct server *s);
 
 void server_say_mounted(const struct server *s);
-/* rc: what was not written. */
+/* rc: 0, or the error with which something was not written. */
 void server_say_unmounted(const struct server *s, int rc);
-/* No mount fails without a word, and who meets damage learns what to do. */
+/* Reports a mount that failed, and after damage how to go on. */
 void server_say_not_mounted(const struct server *s, int rc);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * signature.c - libblkid's signatures and ours.
+ * signature.c - looks for signatures, by libblkid and by our superblock.
  */
 #include <blkid/blkid.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * signature.h - does a device hold anything that somebody might miss?
+ * signature.h - does a device hold content that must not be overwritten?
  */
 #ifndef TRAX_TOOLS_SIGNATURE_H
 #define TRAX_TOOLS_SIGNATURE_H
@@ -9,12 +9,12 @@
 
 #include "disk/disk.h"
 
-/* A file system, RAID member, partition table ... that libblkid knows, or a
- * traxfs: says which through msg, and that -f goes on all the same. */
+/* Is there a file system, RAID member, partition table ... that libblkid knows,
+ * or a traxfs?  Reports which through msg, and that -f overwrites it. */
 bool signature_found(const char *device, struct disk *disk);
 
-/* What is there as libblkid knows it, for people: "ext4", "a partition table
- * (gpt)"; false: nothing.  *is_fs: a file system. */
+/* Names for people what libblkid finds: "ext4", "a partition table (gpt)".
+ * False: nothing.  *is_fs: it is a file system. */
 bool signature_name(const char *device, char *name, size_t bytes, bool *is_fs);
 
 #endif

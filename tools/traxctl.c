@@ -1,10 +1,10 @@
 /*
  * traxctl.c - shows what a mounted file system knows, and controls it.
  *
- * What is shown comes from the trax.* attributes, what is changed goes through
- * the ioctl of fuse/control.h.  Commands are rows of a table, which says what
- * options and how many operands each takes: whatever a command does not take is
- * refused, and `traxctl COMMAND --help` prints what it does.
+ * Commands that show something read the trax.* attributes; commands that change
+ * something call the ioctl of fuse/control.h.  Commands are rows of a table,
+ * which has the options and the number of operands that each takes: others are
+ * refused, and `traxctl COMMAND --help` prints those that it takes.
  */
 #include <argp.h>
 #include <errno.h>
@@ -15,14 +15,13 @@
 #include "tools/progress.h"
 #include "tools/traxctl.h"
 
-#define MANY 0xffffu		/* operands */
+#define MANY 0xffffu		/* any number of operands */
 #define HELP_COLUMNS 79		/* what a terminal of 80 shows on one line */
 #define HELP_KEY '?'		/* the same as argp's own key */
 #define USAGE_KEY 'u'
 #define VERSION_KEY 'V'
 
-/* Which operands are mount points: of a directory below one its mount point is
- * taken. */
+/* Which operands are mount points: a directory below one stands for it. */
 enum mounts { NO_MOUNT, ONLY_IS_MOUNT, LAST_IS_MOUNT, ALL_ARE_MOUNTS };
 
 struct command {
@@ -98,7 +97,8 @@ static const struct command commands[] = {
 	{ "sync", "MOUNTPOINT", "everything to the medium",
 	  "", 1, 1, ALL_ARE_MOUNTS, run_sync, NULL },
 };
-/* What is longer has its help behind a blank. */
+/* Column at which the help of a command begins; behind longer operands it
+ * follows after a blank. */
 #define OPERANDS_COLUMN 14
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -296,7 +296,8 @@ static void take_operand(struct arguments *a, char *arg,
 		argp_failure(state, EXIT_FAILED, ENOMEM, "%s", arg);
 }
 
-/* A path is left as it is where no traxfs is mounted. */
+/* Replaces paths by their mount points.  A path outside of a traxfs stays as it
+ * is. */
 static void take_mount_points(struct arguments *a)
 {
 	static const unsigned from_last[] = {

@@ -17,8 +17,8 @@
 #include "tools/progress.h"
 #include "tools/traxctl.h"
 
-/* Other copies that are being made are waited for: a minute, ten times a
- * second. */
+/* While other copies are being made the command is repeated, for a minute and
+ * ten times a second. */
 #define BUSY_TRIES 600
 #define BUSY_US 100000
 /* The picture in pixels, and where its axis is. */
@@ -28,7 +28,8 @@
 
 /* ---- errors ---- */
 
-/* Numbers begin with 0 and go up; an empty page ends them. */
+/* Reads all pages of trax.errors: numbers begin with 0 and go up, and an empty
+ * page is the last. */
 static json_t *read_errors(const char *path)
 {
 	json_t *all = json_array(), *page = NULL;
@@ -326,7 +327,7 @@ int run_replicate(const struct arguments *a)
 	batch.root = mount_point(a->path);
 	if (!batch.root)
 		return complain(a, "stat");
-	/* Only what is on the disk can be copied. */
+	/* Only data that is on the disk can be copied. */
 	rc = sync_mount(batch.root);
 	if (!rc)
 		rc = batch_walk(&batch, a->paths);
@@ -392,8 +393,8 @@ static unsigned kind_of(json_t *point)
 	return (unsigned)at(point, 2) % KINDS;
 }
 
-/* There is one panel if there is nothing before the first copy, or nothing
- * after it. */
+/* Returns the number of panels: one if nothing was read before the first copy,
+ * or nothing after it. */
 static unsigned panels_of(json_t *trace, struct panel *panels)
 {
 	size_t n = json_array_size(trace), first = 0;

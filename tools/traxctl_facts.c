@@ -19,7 +19,8 @@
 
 #define VALUE_BYTES 65536u	/* the most an attribute holds */
 
-/* The text of an attribute, terminated; the caller frees.  NULL: errno. */
+/* Reads an attribute as a terminated text, which the caller frees.  NULL:
+ * errno. */
 static char *read_attribute(const char *path, const char *name)
 {
 	char *text = malloc(VALUE_BYTES + 1);
@@ -46,7 +47,8 @@ static char *value_text(json_t *value)
 					 JSON_REAL_PRECISION(6));
 }
 
-/* Objects within become "outer.inner". */
+/* Adds the members of an object; those of an inner object have names like
+ * "outer.inner". */
 static void add_facts(struct libscols_table *table, const char *prefix,
 		      json_t *object)
 {
@@ -100,7 +102,7 @@ json_t *read_json(const char *path, const char *name)
 
 	if (!text)
 		return NULL;
-	/* What does not work in this mount is null. */
+	/* The value of a feature that this mount lacks is null. */
 	json = json_loads(text, JSON_DECODE_ANY, NULL);
 	free(text);
 	if (!json)
@@ -110,7 +112,7 @@ json_t *read_json(const char *path, const char *name)
 
 /* ---- extents, tracks: an array over the file ---- */
 
-/* Dirty pages have no place yet. */
+/* Has dirty pages written, which have no place yet. */
 static int flush(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -169,7 +171,7 @@ static void print_heading(const struct arguments *a)
 
 /*
  * Prints the pieces from *offset on, as many as an attribute holds, and sets
- * it to where they end.  Returns their number, or -1: errno.
+ * *offset to where they end.  Returns their number, or -1: errno.
  */
 static ssize_t print_part(const struct arguments *a, int64_t *offset)
 {
@@ -254,7 +256,7 @@ int run_extents(const struct arguments *a)
 	return n < 0 ? complain(a, "trax.extents") : EXIT_SUCCESS;
 }
 
-/* Prints lines; where the last one's piece of the file ends. */
+/* Prints lines; returns the offset at which the piece of the last one ends. */
 static int64_t print_lines(char *text, int64_t offset)
 {
 	char *line, *rest = text;

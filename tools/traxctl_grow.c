@@ -1,6 +1,6 @@
 /*
- * traxctl_grow.c - makes a file system as large as its device: of a mount by
- * ioctl, of a device or image that is not mounted as mkfs would.
+ * traxctl_grow.c - makes a file system as large as its device: a mounted one by
+ * an ioctl, one that is not mounted by writing to the device or image.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static int say_grown(const struct arguments *a, const struct trax_grown *grown)
 	return EXIT_SUCCESS;
 }
 
-/* A loop device learns of a larger file only when somebody says so. */
+/* A loop device takes the size of its file again only when it is told to. */
 static void renew_loop(const char *mountpoint)
 {
 	char device[256];

@@ -1,6 +1,6 @@
 /*
- * traxctl_label.c - shows and changes label and UUID, of a mount by ioctl, of a
- * device or image that is not mounted as a mount would.
+ * traxctl_label.c - shows and changes label and UUID: of a mounted file system
+ * by an ioctl, of one that is not mounted by opening it as a mount does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +22,11 @@
 /* A label or a UUID. */
 struct identity_kind {
 	const char *name;
-	/* *new NULL: prints it.  The exit code. */
+	/* Sets it, or prints it if `new` is NULL; returns the exit code. */
 	int (*of_mount)(const struct arguments *a, const char *path,
 			const char *new);
 	void (*print)(const struct super *super);
-	/* Fills in what sets it; false: that is no such thing. */
+	/* Fills in the operation that sets it; false: `new` is not valid. */
 	bool (*set)(struct fs_op *op, const char *new);
 	const char *wrong;
 };
@@ -53,7 +53,7 @@ static int label_of_mount(const struct arguments *a, const char *path,
 	char text[FSLABEL_MAX] = "";
 	int fd, rc;
 
-	/* Other file systems have labels by the same ioctl. */
+	/* The same ioctl would read the label of another file system. */
 	if (!root && !access(path, F_OK))
 		errno = ENODATA;
 	if (!root)
@@ -208,7 +208,7 @@ static int show_or_set(const struct arguments *a,
 			kind->name, kind->name);
 		return EXIT_WRONG_USE;
 	}
-	/* Other file systems' tools have them the other way round. */
+	/* Tools of other file systems take them the other way round. */
 	if (new && stat(path, &st) && errno == ENOENT && !stat(new, &st)) {
 		fprintf(stderr, "traxctl: %s: no such path; the new %s comes "
 			"first: traxctl %s NEW PATH\n", path, kind->name,

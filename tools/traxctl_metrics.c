@@ -3,8 +3,8 @@
  * of Prometheus, for its node exporter's textfile collector or anything else
  * that reads it.
  *
- * Names and units are as its documents ask: base units, "_total" for what only
- * grows.  Each sample names its mount point.
+ * Names and units follow the documents of Prometheus: base units, "_total" for
+ * values that only grow.  Each sample names its mount point.
  */
 #include <stdio.h>
 #include <stdlib.h>

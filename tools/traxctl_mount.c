@@ -1,6 +1,6 @@
 /*
- * traxctl_mount.c - which mount a path lies in, whether that is one of ours,
- * and what is said of paths that don't do.
+ * traxctl_mount.c - finds the mount that a path lies in, and reports paths for
+ * which a command cannot be carried out.
  */
 #include <errno.h>
 #include <limits.h>
@@ -47,7 +47,7 @@ bool mount_device(const char *path, char *device, size_t bytes)
 	struct mntent *m;
 	bool found = false;
 
-	/* The last line that names it counts. */
+	/* The last mount on a directory is the one that is seen. */
 	while (mounts && full && (m = getmntent(mounts)))
 		if (!strcmp(m->mnt_dir, full)) {
 			snprintf(device, bytes, "%s", m->mnt_fsname);
@@ -69,8 +69,7 @@ char *traxfs_mount_point(const char *path)
 	return NULL;
 }
 
-/* What is wrong with a path for which the kernel or the daemon has refused a
- * command. */
+/* Why has the kernel or the daemon refused a command for this path? */
 static const char *why_refused(const char *path, int err)
 {
 	char *root;

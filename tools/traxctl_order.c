@@ -1,6 +1,6 @@
 /*
- * traxctl_order.c - brings the data of files together, and says what that has
- * gained.
+ * traxctl_order.c - has the data of files brought together, and shows what that
+ * has gained.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 #include "tools/traxctl.h"
 
 #define ATTRIBUTE "trax.moves"
-/* Between two looks whether there is room for more files, or all is done. */
+/* Pause before it is tried again whether the daemon takes more files, or has
+ * done all: 0.2 s. */
 #define LOOK_US 200000u
 
 static int show(const char *path, const struct arguments *a)
@@ -112,7 +113,7 @@ static int batch_add(void *arg, uint64_t ino)
 	return batch->n == BATCH_FILES ? batch_send(batch) : 0;
 }
 
-/* Until nothing waits any more, or it is paused. */
+/* Waits until no file waits any more, or the task is paused. */
 static int wait_for_end(const char *root)
 {
 	struct progress progress;
@@ -143,7 +144,7 @@ static int wait_for_end(const char *root)
 static int order_now(const char *root, const struct arguments *a)
 {
 	struct order_batch batch = { .root = root };
-	/* What is not on the disk yet has no place. */
+	/* Data that is not on the disk yet has no place. */
 	int rc = sync_mount(root);
 
 	if (!rc)

@@ -1,6 +1,6 @@
 /*
- * traxctl_report.c - one page in HTML with everything in it: the platter with
- * what lies where and what is hot, what the disk was asked for, health, advice.
+ * traxctl_report.c - writes one page in HTML with everything in it: the platter
+ * with uses and heat, the requests to the disk, health and advice.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -103,7 +103,7 @@ static void put_bar(const struct html *h, const double *service_s, double all)
 	fputs("</svg>\n", h->f);
 }
 
-/* Of the last hour. */
+/* Shows what the disk's time went to within the last hour. */
 static void put_past_hour(const struct html *h)
 {
 	double service_s[SAMPLE_CLASSES], all = 0;

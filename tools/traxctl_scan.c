@@ -1,6 +1,6 @@
 /*
- * traxctl_scan.c - the data of all files below a path, in free bandwidth: to a
- * program or a pipe, as digests, or searched.
+ * traxctl_scan.c - reads the data of all files below a path in free bandwidth:
+ * for a program or a pipe, for digests, to search in it, or to copy it.
  */
 #include <argp.h>
 #include <errno.h>
@@ -47,7 +47,8 @@ static const char *type_name(enum trax_record_type type)
 	return names[type];
 }
 
-/* TYPE INODE OFFSET LENGTH PATH-LENGTH\n, the path, and of DATA the bytes. */
+/* Writes "TYPE INODE OFFSET LENGTH PATH-LENGTH\n", the path, and the bytes of a
+ * DATA record. */
 static int take_stream(struct sink *sink, const struct trax_record *r)
 {
 	fprintf(sink->out, "%s %llu %llu %llu %zu\n", type_name(r->type),
@@ -78,7 +79,7 @@ static void sum_drop(const struct trax_record *r)
 	*r->user = NULL;
 }
 
-/* A line of what --compare prints: what is the same is not worth one. */
+/* Prints a line for --compare, but none for a file that is the same. */
 static void compare(struct sink *sink, const struct trax_record *r,
 		    const uint8_t *digest)
 {
@@ -139,7 +140,8 @@ static int take_sum(struct sink *sink, const struct trax_record *r)
 
 /* ---- search ---- */
 
-/* The last bytes of a file, which are kept from one record to the next. */
+/* The last bytes that were read of a file, kept for a match that goes on in the
+ * next record. */
 struct tail {
 	bool found;
 	uint64_t end;
@@ -197,7 +199,7 @@ static int take_copy(struct sink *sink, const struct trax_record *r)
 
 /* ---- free space ---- */
 
-/* It was read: that is all. */
+/* Counts the bytes: reading them was the purpose. */
 static int take_nothing(struct sink *sink, const struct trax_record *r)
 {
 	if (r->type == TRAX_DATA)
@@ -341,7 +343,7 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* The command that reads the records, and its standard input. */
+/* Starts the command that reads the records; *out is its standard input. */
 static pid_t start(char **command, FILE **out)
 {
 	int fd[2];
@@ -399,7 +401,7 @@ static int scan_to(struct trax_scan *scan, const struct scan_arguments *a,
 	return code ? code : sink->bad ? EXIT_FAILED : EXIT_SUCCESS;
 }
 
-/* What is to be done with the records; false: more than one thing. */
+/* Chooses what is done with the records; false: options contradict. */
 static bool sink_choose(const struct scan_arguments *a, struct sink *sink)
 {
 	if (a->sum)

@@ -15,7 +15,7 @@
 #define ATTRIBUTE "trax.scrub"
 #define WAIT_US 500000		/* between two looks at a running scrub */
 
-/* How far a pass is, with its rate and what is left of it. */
+/* Prints how far a pass is, its rate, and the time that is left. */
 static void print_progress(json_t *status)
 {
 	printf("%.1f %% of %s, %.1f MB/s, %s left",
@@ -87,7 +87,7 @@ static void say_progress(struct progress *progress, json_t *status)
 	progress_say(progress, fact_number(status, "percent") / 100, more);
 }
 
-/* How a pass has ended, or why it goes on no more. */
+/* Reports how a pass has ended, or why it goes on no more. */
 static int say_end(const struct arguments *a, json_t *status)
 {
 	double errors = fact_number(status, "errors");

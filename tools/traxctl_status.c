@@ -1,9 +1,9 @@
 /*
- * traxctl_status.c - how a mounted file system is, on one page.
+ * traxctl_status.c - the state of a mounted file system on one page.
  *
- * What a person asks first, from statvfs(2), /proc/mounts and the attributes
- * trax.stats, trax.model, trax.scrub and trax.moves; one function a line of the
- * page.  Every count there is comes with --all.
+ * The page has what people ask first, from statvfs(2), /proc/mounts and the
+ * attributes trax.stats, trax.model, trax.scrub and trax.moves; each of its
+ * lines has a function.  With --all every count is printed.
  */
 #include <errno.h>
 #include <limits.h>
@@ -47,7 +47,7 @@ static void line(const char *name, const char *format, ...)
 	va_end(args);
 }
 
-/* What somebody has to look after. */
+/* Prints a line about something that the user has to act on. */
 __attribute__((format(printf, 2, 3)))
 static void bad_line(const char *name, const char *format, ...)
 {

@@ -1,5 +1,5 @@
 /*
- * traxctl_streams.c - readers with a pace: how they do, and promises to them.
+ * traxctl_streams.c - shows readers with a pace, and promises rates to them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static int show(const struct arguments *a)
 	return EXIT_SUCCESS;
 }
 
-/* Bytes, with K, M or G behind them; false: it is no such number. */
+/* Parses a number of bytes, which K, M or G may follow; false: it is none. */
 static bool parse_rate(const char *text, uint64_t *rate)
 {
 	static const char units[] = "KMG";

@@ -1,5 +1,5 @@
 /*
- * traxctl_tasks.c - what works in the background of a mount, as one table.
+ * traxctl_tasks.c - shows the background tasks of a mount as one table.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
  * traxctl_top.c - a live view: the disk from its first sector to its last with
- * what was just done there, each class of requests, and what goes on beside.
+ * what was just done there, each class of requests, and background work.
  *
- * On a terminal a new frame each second, until q or Ctrl-C; otherwise one
- * frame, over the first second.
+ * On a terminal it shows a new frame each second, until q or Ctrl-C; otherwise
+ * one frame, of the first second.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "tools/samples.h"
 #include "tools/traxctl.h"
 
-#define PERIOD_MS 1000		/* between two samples, unless told */
+#define PERIOD_MS 1000		/* between two samples */
 #define MIN_COLUMNS 60u		/* less has no room for the disk */
 #define MAX_COLUMNS 200u	/* more would be hard to follow */
 #define MARGIN 12u		/* left of the disk, in columns */
@@ -55,7 +55,7 @@ static double now_s(void)
 
 /* ---- The disk ---- */
 
-/* How hot each column is, in four steps. */
+/* Draws how hot each column is, in four steps. */
 static void draw_heat(json_t *heat, char *line, unsigned n)
 {
 	static const char shades[] = ".:+#";
@@ -258,7 +258,8 @@ int run_top(const struct arguments *a)
 	raw = cooked;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	/* Another screen, without a cursor; the old one comes back. */
+	/* Switches to the terminal's second screen and hides the cursor; the
+	 * first screen comes back at the end. */
 	fputs("\033[?1049h\033[?25l", stdout);
 	code = show_screens(a, true);
 	fputs("\033[?25h\033[?1049l", stdout);

@@ -1,14 +1,14 @@
 /*
- * traxdisk.c - an emulated drive as a file: DIRECTORY/disk, and how it fares
- * in DIRECTORY/stats.
+ * traxdisk.c - serves an emulated drive as a file, DIRECTORY/disk, and its
+ * statistics as DIRECTORY/stats.
  *
  * Bytes go to and from a sparse image as soon as a request arrives; the answer
  * is held back until the drive would have given it (sim/emul.h).
  *
- * The requests that matter (open, read, write and fsync of the disk) are taken
- * from the FUSE channel before libfuse sees them and answered with writev: the
- * answer comes from another thread later, and open asks for parallel direct
- * writes, which libfuse 3.14 does not know.  Everything else is libfuse's.
+ * Open, read, write and fsync of the disk are taken from the FUSE channel
+ * before libfuse sees them, and answered with writev: the answer comes from
+ * another thread later, and open asks for parallel direct writes, which libfuse
+ * 3.14 does not know.  libfuse handles everything else.
  *
  * Opening for direct I/O keeps the page cache out: each read or write of the
  * caller is a request here, in pieces of up to 1 MiB.

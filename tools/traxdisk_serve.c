@@ -62,13 +62,14 @@ static void reply(const struct server *s, uint64_t unique, int error,
 		{ (void *)(uintptr_t)data, bytes },
 	};
 
-	/* ENOENT: interrupted; ENODEV: unmounted.  Nobody to tell. */
+	/* ENOENT: interrupted; ENODEV: unmounted.  No process waits. */
 	if (writev(fuse_session_fd(s->session), iov, bytes ? 2 : 1) < 0 &&
 	    errno != ENOENT && errno != ENODEV)
 		msg_error("answering: %s", strerror(errno));
 }
 
-/* The drive is done with it, or its data are moved: the last one answers. */
+/* To be called when the drive has finished a request, and when its data have
+ * been moved; the second call answers it. */
 static void request_over(struct request *r)
 {
 	struct fuse_write_out written = { .size = r->bytes };
@@ -118,7 +119,7 @@ static struct request *request_new(struct server *s, uint64_t unique,
 	return r;
 }
 
-/* How much of a request lies on the disk. */
+/* Returns how many bytes of a request lie on the disk. */
 static uint32_t clip(const struct server *s, uint64_t offset, uint32_t bytes)
 {
 	if (offset >= s->bytes)
@@ -168,7 +169,8 @@ static int image_write(int fd, const char *buf, uint32_t bytes,
 
 /* ---- requests to the disk ---- */
 
-/* What it waits for: the drive's moment, or nothing. */
+/* Gives the request to the emulated drive, or ends it at once while nothing
+ * takes time. */
 static void begin(struct server *s, struct request *r)
 {
 	if (atomic_load(&s->passing))

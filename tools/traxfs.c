@@ -183,7 +183,8 @@ static int look_at_device(struct server *s)
 	return 0;
 }
 
-/* Labels are the one kind of option that is handed on unread. */
+/* Explains a refusal of SELinux labels, the only options that are passed to the
+ * kernel unread. */
 static void say_refused_label(const struct server *s)
 {
 	if (strstr(s->settings.flags, "context="))
@@ -193,7 +194,8 @@ static void say_refused_label(const struct server *s)
 			  "SELinux does not know or allow them");
 }
 
-/* -EINVAL would stand for what is on the device. */
+/* The kernel's -EINVAL becomes -EPERM, as -EINVAL stands for a device without a
+ * traxfs. */
 static int attach(struct server *s)
 {
 	const struct mount_settings *set = &s->settings;
@@ -215,7 +217,8 @@ static int attach(struct server *s)
 	return -EPERM;
 }
 
-/* The kernel has the device now; nobody may have put another one there. */
+/* Opens the device again, which the kernel has now, and checks that it is still
+ * the same file system. */
 static int reopen(struct server *s)
 {
 	struct disk_open_options o = {
@@ -395,7 +398,7 @@ static int start_session(struct server *s)
 	return 0;
 }
 
-/* Does the device or file refuse to be written, whoever asks? */
+/* Is the device or file write-protected, for root as well? */
 static bool is_protected(const char *path, bool block_device)
 {
 	int fd, set = 0;
@@ -412,7 +415,8 @@ static bool is_protected(const char *path, bool block_device)
 	return set;
 }
 
-/* Of an image that is mounted read-only the lock stays one that can change. */
+/* An image that is mounted read-only is opened again with a lock that can
+ * become one for writing. */
 static int open_device(struct server *s)
 {
 	int rc = device_open(s->device, s->settings.read_only, &s->disk);
@@ -427,9 +431,9 @@ static int open_device(struct server *s)
 }
 
 /*
- * Root gets a loop device for an image, as mount(8) makes it for other file
- * systems: on a block device sync(2), syncfs(2) and umount(2) wait for what is
- * to be written.
+ * For root an image gets a loop device, as mount(8) makes one for other file
+ * systems: on a block device sync(2), syncfs(2) and umount(2) wait for data
+ * that is still to be written.
  */
 static void make_loop(struct server *s)
 {
@@ -451,9 +455,9 @@ static void make_loop(struct server *s)
 }
 
 /*
- * A child that waits for a device must not mount it when nobody expects that
- * any more, so until then it ends together with what started it.  Once the
- * kernel has the mount, go_background notices.
+ * A child that waits for a device must not mount it when its parent has ended,
+ * so it ends with its parent.  Once the kernel has the mount, go_background
+ * notices that the parent has gone.
  */
 static int live_as_parent(pid_t parent)
 {
@@ -497,14 +501,14 @@ static int start(struct server *s)
 	return rc ? rc : server_start_tasks(s);
 }
 
-/* Ends what the disk still does before the kernel is told that everything is
- * over. */
+/* Closes everything: the disk is idle before the kernel hears that the unmount
+ * is over. */
 static int finish(struct server *s)
 {
 	bool attached = !s->session || session_attached(s->session);
 	int rc = 0;
 
-	/* Nobody may wait for us any more while the last is written. */
+	/* No process may wait for the mount while the last data is written. */
 	if (s->mount && attached) {
 		if (s->session)
 			session_free(s->session);
@@ -554,7 +558,7 @@ static bool go_background(struct server *s, int ready_fd, int null_fd)
 	return expected;
 }
 
-/* *ready_fd: where the parent waits; -1: nobody does. */
+/* The parent waits for a byte on *ready_fd; -1: there is none. */
 static enum exit_code serve(const struct arguments *a, int *ready_fd)
 {
 	struct server s = {
@@ -623,7 +627,8 @@ static enum exit_code serve_in_background(const struct arguments *a)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* libfuse forgets the name of a mount point that others have unmounted. */
+/* libfuse does not free the name of a mount point that another process has
+ * unmounted. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -637,7 +642,8 @@ static void say_ended(const char *mountpoint)
 		  "umount %s first", mountpoint, mountpoint);
 }
 
-/* The daemon leaves its working directory.  `wanted`: what a path should be. */
+/* Makes a path absolute, as the daemon leaves its working directory.  `wanted`:
+ * what the path should name. */
 static bool make_absolute(char **path, char full[PATH_MAX], const char *wanted)
 {
 	if (realpath(*path, full)) {

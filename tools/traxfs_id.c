@@ -1,8 +1,8 @@
 /*
  * traxfs_id.c - tells udev what a device carries: traxfs_id DEVICE prints
  * ID_FS_* lines when its first superblock is good, and fails silently when not.
- * For IMPORT{program} in the example rule; mount finds LABEL= and UUID= by the
- * links that the rule makes.
+ * The udev rule runs it by IMPORT{program}; mount(8) finds LABEL= and UUID= by
+ * the links that the rule makes.
  */
 #include <blkid.h>
 #include <fcntl.h>

@@ -192,7 +192,8 @@ static enum extract_end list(const struct arguments *a)
 	return err || fflush(stdout) ? EXTRACT_FAILED : EXTRACT_DONE;
 }
 
-/* Beside the file first: a half-written profile must not look like one. */
+/* Writes to a new file and renames it: a half-written profile must not look
+ * like a whole one. */
 static int write_profile(const struct profile *profile, const char *path)
 {
 	char *fresh = NULL;
@@ -260,7 +261,8 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* What a run that could not do so itself has left set. */
+/* Reads the state of an earlier run, and puts drive settings back that it could
+ * not put back itself. */
 static int take_state(const struct arguments *a, const char *path,
 		      struct extract_state *state)
 {
@@ -286,7 +288,7 @@ static int take_state(const struct arguments *a, const char *path,
 
 /* ---- How it ended ---- */
 
-/* What --json tells. */
+/* What --json prints. */
 struct outcome {
 	const char *verdict;	/* NULL: none */
 	uint64_t reads;
@@ -370,8 +372,8 @@ static bool has_learned(const struct extract_state *state)
 	return state->map || state->translations;
 }
 
-/* Of a drive that has been taken away some kernels say that it can't be read,
- * as long as it is open. */
+/* Some kernels report a drive that was taken away as unreadable while it is
+ * open, so it is opened anew. */
 static bool is_gone(const char *device)
 {
 	int fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /*
- * verity.c - a Merkle tree: the hashes of all blocks are kept (32 bytes for
- * 4 KiB), those above are made at the end.
+ * verity.c - a Merkle tree: the hashes of all blocks are kept in memory (32
+ * bytes for 4 KiB), the upper levels are computed at the end.
  */
 #include "tools/verity.h"
 
@@ -26,8 +26,8 @@ struct descriptor {
 _Static_assert(sizeof(struct descriptor) == 256, "descriptor");
 
 struct verity {
-	uint64_t blocks, room;	/* number of hashes, and how many there is room
-				 * for */
+	uint64_t blocks;	/* number of hashes */
+	uint64_t room;		/* hashes that fit into `hash` */
 	EVP_MD_CTX *context;
 	int failed;
 	digest zero;		/* digest of a block of zeros */
@@ -58,7 +58,8 @@ struct verity *verity_new(void)
 	return verity;
 }
 
-/* Blocks up to there are zeros as long as nothing else was seen of them. */
+/* Makes room for this many hashes.  Blocks of which no data has come count as
+ * zeros. */
 static int grow(struct verity *verity, uint64_t blocks)
 {
 	uint64_t room = verity->room ? verity->room : 16;

@@ -13,7 +13,7 @@
 
 struct verity;
 
-/* Begins the digest of a file; until now it has nothing but zeros. NULL: out of
+/* Begins the digest of a file, which at first is of zeros only.  NULL: out of
  * memory. */
 struct verity *verity_new(void);
 void verity_free(struct verity *verity);
