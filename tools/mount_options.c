@@ -66,13 +66,27 @@ static bool set_strictatime(struct mount_settings *s, const char *value)
 	return true;
 }
 
-static bool set_commit(struct mount_settings *s, const char *value)
+/* Parses a number from `least` to `most`; false: it is none. */
+static bool take_number(const char *value, unsigned long least,
+			unsigned long most, unsigned *number)
 {
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
 
-	s->commit_seconds = (unsigned)n;
-	return end != value && !*end && n >= 1 && n <= MAX_COMMIT_SECONDS;
+	*number = (unsigned)n;
+	return end != value && !*end && n >= least && n <= most;
+}
+
+/* Parses "0" or "1"; false: it is neither. */
+static bool take_switch(const char *value, bool *on)
+{
+	*on = !strcmp(value, "1");
+	return *on || !strcmp(value, "0");
+}
+
+static bool set_commit(struct mount_settings *s, const char *value)
+{
+	return take_number(value, 1, MAX_COMMIT_SECONDS, &s->commit_seconds);
 }
 
 static bool set_memory(struct mount_settings *s, const char *value)
@@ -100,11 +114,7 @@ static bool set_memory(struct mount_settings *s, const char *value)
 
 static bool set_replicas(struct mount_settings *s, const char *value)
 {
-	char *end;
-	unsigned long n = strtoul(value, &end, 10);
-
-	s->replicas = (unsigned)n;
-	return end != value && !*end && n <= MAX_REPLICAS;
+	return take_number(value, 0, MAX_REPLICAS, &s->replicas);
 }
 
 /* "HIGH/LOW/CRITICAL", in percent. */
@@ -130,29 +140,17 @@ static bool set_watermarks(struct mount_settings *s, const char *value)
 
 static bool set_scrub(struct mount_settings *s, const char *value)
 {
-	char *end;
-	unsigned long n = strtoul(value, &end, 10);
-
-	s->scrub_days = (unsigned)n;
-	return end != value && !*end && n <= MAX_SCRUB_DAYS;
+	return take_number(value, 0, MAX_SCRUB_DAYS, &s->scrub_days);
 }
 
 static bool set_quiet(struct mount_settings *s, const char *value)
 {
-	char *end;
-	unsigned long n = strtoul(value, &end, 10);
-
-	s->quiet_ms = (unsigned)n;
-	return end != value && !*end && n >= 1 && n <= MAX_QUIET_MS;
+	return take_number(value, 1, MAX_QUIET_MS, &s->quiet_ms);
 }
 
 static bool set_idle(struct mount_settings *s, const char *value)
 {
-	char *end;
-	unsigned long n = strtoul(value, &end, 10);
-
-	s->idle_minutes = (unsigned)n;
-	return end != value && !*end && n <= MAX_IDLE_MINUTES;
+	return take_number(value, 0, MAX_IDLE_MINUTES, &s->idle_minutes);
 }
 
 /* In percent. */
@@ -170,14 +168,12 @@ static bool set_budget(struct mount_settings *s, const char *value)
 
 static bool set_moves(struct mount_settings *s, const char *value)
 {
-	s->moves = !strcmp(value, "1");
-	return s->moves || !strcmp(value, "0");
+	return take_switch(value, &s->moves);
 }
 
 static bool set_refine(struct mount_settings *s, const char *value)
 {
-	s->refine = !strcmp(value, "1");
-	return s->refine || !strcmp(value, "0");
+	return take_switch(value, &s->refine);
 }
 
 /* Appends to the flags for the kernel. */

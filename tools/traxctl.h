@@ -57,6 +57,10 @@ int run_tracks(const struct arguments *a);
  * reference. */
 json_t *read_json(const char *path, const char *name);
 int print_json(json_t *json);
+/* Reads a JSON attribute of a->path and prints it, with --json as it is;
+ * returns the exit code. */
+int show_attribute(const struct arguments *a, const char *name,
+		   void (*print)(json_t *json));
 /* Prints names and values of an object. */
 int print_facts(json_t *object);
 /* Prints an array of objects as a table. */

@@ -110,6 +110,21 @@ json_t *read_json(const char *path, const char *name)
 	return json;
 }
 
+int show_attribute(const struct arguments *a, const char *name,
+		   void (*print)(json_t *json))
+{
+	json_t *json = read_json(a->path, name);
+
+	if (!json)
+		return complain(a, name);
+	if (a->json)
+		print_json(json);
+	else
+		print(json);
+	json_decref(json);
+	return EXIT_SUCCESS;
+}
+
 /* ---- extents, tracks: an array over the file ---- */
 
 /* Has dirty pages written, which have no place yet. */

@@ -102,16 +102,5 @@ static void print_model(json_t *m)
 
 int run_model(const struct arguments *a)
 {
-	json_t *model = read_json(a->path, "trax.model");
-
-	if (!model)
-		return complain(a, "trax.model");
-	if (a->json)
-		print_json(model);
-	else if (a->all)
-		print_facts(model);
-	else
-		print_model(model);
-	json_decref(model);
-	return EXIT_SUCCESS;
+	return show_attribute(a, "trax.model", print_model);
 }

@@ -56,20 +56,6 @@ static void print_status(json_t *status)
 	       size_text(fact_number(status, "free_bandwidth.idle_bytes")).s);
 }
 
-static int show_status(const struct arguments *a)
-{
-	json_t *status = read_json(a->path, ATTRIBUTE);
-
-	if (!status)
-		return complain(a, ATTRIBUTE);
-	if (a->json)
-		print_json(status);
-	else
-		print_status(status);
-	json_decref(status);
-	return EXIT_SUCCESS;
-}
-
 static int act(const struct arguments *a, uint32_t command)
 {
 	struct trax_control c = { .command = command };
@@ -161,7 +147,7 @@ int run_scrub(const struct arguments *a)
 			return EXIT_WRONG_USE;
 		}
 	if (!actions[i].command)
-		return show_status(&on);
+		return show_attribute(&on, ATTRIBUTE, print_status);
 	code = act(&on, actions[i].command);
 	if (!code && a->wait)
 		code = wait_for_end(&on);

@@ -35,20 +35,6 @@ static void print_table(json_t *streams)
 	       size_text(fact_number(streams, "promised_rate")).s);
 }
 
-static int show(const struct arguments *a)
-{
-	json_t *streams = read_json(a->path, ATTRIBUTE);
-
-	if (!streams)
-		return complain(a, ATTRIBUTE);
-	if (a->json)
-		print_json(streams);
-	else
-		print_table(streams);
-	json_decref(streams);
-	return EXIT_SUCCESS;
-}
-
 /* Parses a number of bytes, which K, M or G may follow; false: it is none. */
 static bool parse_rate(const char *text, uint64_t *rate)
 {
@@ -111,7 +97,7 @@ int run_streams(const struct arguments *a)
 	uint64_t rate;
 
 	if (a->paths_n == 1)
-		return show(a);
+		return show_attribute(a, ATTRIBUTE, print_table);
 	if (a->paths_n != 3 || strcmp(a->paths[0], "admit") ||
 	    !parse_rate(a->paths[2], &rate)) {
 		fputs("traxctl: streams MOUNTPOINT, or streams admit FILE "

@@ -53,20 +53,6 @@ static void print_table(json_t *tasks)
 	       fact_number(tasks, "limit_percent"));
 }
 
-static int show(const struct arguments *a)
-{
-	json_t *tasks = read_json(a->path, ATTRIBUTE);
-
-	if (!tasks)
-		return complain(a, ATTRIBUTE);
-	if (a->json)
-		print_json(tasks);
-	else
-		print_table(tasks);
-	json_decref(tasks);
-	return EXIT_SUCCESS;
-}
-
 static int act(const struct arguments *a, uint32_t command, const char *name)
 {
 	struct trax_control c = { .command = command,
@@ -94,7 +80,7 @@ int run_tasks(const struct arguments *a)
 	struct arguments on = *a;
 
 	if (a->paths_n == 1)
-		return show(a);
+		return show_attribute(a, ATTRIBUTE, print_table);
 	if (a->paths_n != 3)
 		return wrong_use();
 	on.path = a->paths[2];
