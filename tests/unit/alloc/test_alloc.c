@@ -172,14 +172,14 @@ static void random_run(bool odd, uint32_t unit, uint64_t rng)
 	bench_close(&bench);
 }
 
-START_TEST(test_any_answer)
+START_TEST(each_answer_keeps_the_rules)
 {
 	random_run(_i & 1, _i & 2 ? 8 : 1, 77 + (uint64_t)_i);
 }
 END_TEST
 
 /* Nothing is refused while room is left. */
-START_TEST(test_to_the_last_sector)
+START_TEST(nothing_is_refused_to_the_last_sector)
 {
 	struct alloc_want want = { .sectors = 8 * 90 };
 	struct alloc_piece pieces[PIECES];
@@ -200,7 +200,7 @@ END_TEST
 
 /* ---- Preferences ---- */
 
-START_TEST(test_goes_on_behind)
+START_TEST(a_file_goes_on_behind_its_end)
 {
 	struct alloc_want want = { .sectors = 80, .dir = 7 };
 	struct alloc_piece a[PIECES], b[PIECES];
@@ -233,7 +233,7 @@ START_TEST(goes_on_to_the_end_of_a_track)
 }
 END_TEST
 
-START_TEST(test_directory_stays_together)
+START_TEST(a_directory_stays_together)
 {
 	struct alloc_want want = { .sectors = 8, .batch = 1600 };
 	struct alloc_piece pieces[PIECES];
@@ -313,7 +313,7 @@ START_TEST(directories_lie_one_behind_the_other)
 END_TEST
 
 /* A growing file fills whole tracks, one behind the other. */
-START_TEST(test_stream_fills_tracks)
+START_TEST(a_growing_file_fills_whole_tracks)
 {
 	struct alloc_want want = { .sectors = 8 * 400, .stream = true };
 	struct alloc_piece pieces[PIECES];
@@ -342,7 +342,7 @@ START_TEST(test_stream_fills_tracks)
 }
 END_TEST
 
-START_TEST(test_tail_lies_in_one_track)
+START_TEST(a_tail_lies_in_one_track)
 {
 	struct alloc_want want = { .sectors = 8 * 300 };
 	struct alloc_piece pieces[PIECES];
@@ -360,7 +360,7 @@ START_TEST(test_tail_lies_in_one_track)
 }
 END_TEST
 
-START_TEST(test_asks_for_groups)
+START_TEST(it_asks_for_groups_that_are_not_loaded)
 {
 	struct alloc_want want = { .sectors = 80 };
 	struct alloc_piece piece;
@@ -382,7 +382,7 @@ START_TEST(test_asks_for_groups)
 }
 END_TEST
 
-START_TEST(test_too_many_pieces)
+START_TEST(too_many_pieces_are_refused)
 {
 	struct alloc_want want = { .sectors = 8 };
 	struct alloc_piece pieces[PIECES];
@@ -405,7 +405,7 @@ START_TEST(test_too_many_pieces)
 }
 END_TEST
 
-START_TEST(test_node_track)
+START_TEST(a_node_track_is_a_whole_track)
 {
 	struct bench bench;
 	uint64_t sector;
@@ -421,7 +421,7 @@ START_TEST(test_node_track)
 END_TEST
 
 /* What is free of a track: the longest part, not the first or the smallest. */
-START_TEST(test_node_track_on_a_full_disk)
+START_TEST(a_node_track_is_the_longest_free_part)
 {
 	struct geom_track track;
 	struct bench bench;
@@ -451,7 +451,7 @@ END_TEST
 
 /* Where a size was found not to fit nobody looks again, until something is
  * free there. */
-START_TEST(test_misfits_are_passed_over)
+START_TEST(misfits_are_passed_over)
 {
 	struct alloc_want want = { .sectors = 96, .goal = 0 };
 	struct alloc_piece pieces[PIECES];
@@ -480,7 +480,7 @@ END_TEST
 
 /* Every place of a window is one the piece may go to, and where it goes its
  * directory goes on. */
-START_TEST(test_other_places)
+START_TEST(every_place_of_a_window_can_be_taken)
 {
 	struct alloc_want want = { .sectors = 96, .dir = 7, .batch = 96 };
 	struct alloc_piece piece, pieces[PIECES];
@@ -583,21 +583,21 @@ int main(void)
 	TCase *tcase = tcase_create("alloc");
 
 	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, test_any_answer, 0, 4);
-	tcase_add_test(tcase, test_to_the_last_sector);
-	tcase_add_test(tcase, test_goes_on_behind);
+	tcase_add_loop_test(tcase, each_answer_keeps_the_rules, 0, 4);
+	tcase_add_test(tcase, nothing_is_refused_to_the_last_sector);
+	tcase_add_test(tcase, a_file_goes_on_behind_its_end);
 	tcase_add_test(tcase, goes_on_to_the_end_of_a_track);
-	tcase_add_test(tcase, test_directory_stays_together);
+	tcase_add_test(tcase, a_directory_stays_together);
 	tcase_add_test(tcase, what_a_large_file_leaves_is_filled);
 	tcase_add_test(tcase, directories_lie_one_behind_the_other);
-	tcase_add_test(tcase, test_stream_fills_tracks);
-	tcase_add_test(tcase, test_tail_lies_in_one_track);
-	tcase_add_test(tcase, test_asks_for_groups);
-	tcase_add_test(tcase, test_too_many_pieces);
-	tcase_add_test(tcase, test_node_track);
-	tcase_add_test(tcase, test_node_track_on_a_full_disk);
-	tcase_add_test(tcase, test_misfits_are_passed_over);
-	tcase_add_test(tcase, test_other_places);
+	tcase_add_test(tcase, a_growing_file_fills_whole_tracks);
+	tcase_add_test(tcase, a_tail_lies_in_one_track);
+	tcase_add_test(tcase, it_asks_for_groups_that_are_not_loaded);
+	tcase_add_test(tcase, too_many_pieces_are_refused);
+	tcase_add_test(tcase, a_node_track_is_a_whole_track);
+	tcase_add_test(tcase, a_node_track_is_the_longest_free_part);
+	tcase_add_test(tcase, misfits_are_passed_over);
+	tcase_add_test(tcase, every_place_of_a_window_can_be_taken);
 	tcase_add_test(tcase, an_extent_ends_with_its_track_or_is_whole_tracks);
 	tcase_add_loop_test(tcase, searches_are_bounded, 0, 2);
 	suite_add_tcase(suite, tcase);

@@ -56,7 +56,7 @@ START_TEST(a_shared_buffer_is_free_after_its_last_put)
 }
 END_TEST
 
-START_TEST(test_given_back_twice)
+START_TEST(giving_back_twice_is_caught)
 {
 	struct pool *pool;
 	void *buf;
@@ -68,7 +68,7 @@ START_TEST(test_given_back_twice)
 }
 END_TEST
 
-START_TEST(test_used_after_free)
+START_TEST(use_after_free_is_caught)
 {
 	struct pool *pool;
 	uint8_t *buf;
@@ -160,8 +160,8 @@ int main(void)
 
 	tcase_add_test(tc, a_pool_gives_each_buffer_once);
 	tcase_add_test(tc, a_shared_buffer_is_free_after_its_last_put);
-	tcase_add_test_raise_signal(tc, test_given_back_twice, SIGABRT);
-	tcase_add_test_raise_signal(tc, test_used_after_free, SIGABRT);
+	tcase_add_test_raise_signal(tc, giving_back_twice_is_caught, SIGABRT);
+	tcase_add_test_raise_signal(tc, use_after_free_is_caught, SIGABRT);
 	tcase_add_test(tc, a_budget_is_divided_without_rest);
 	tcase_add_test(tc, the_tightest_cgroup_limit_counts);
 	suite_add_tcase(suite, tc);

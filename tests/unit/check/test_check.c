@@ -296,7 +296,7 @@ static bool is_anchor(struct lab *lab, uint64_t sector)
 
 /* Any one place that a repair writes to can't be written: the repair goes
  * elsewhere, and only a copy of the root may stay as it is. */
-START_TEST(test_unwritable_sector)
+START_TEST(a_repair_goes_around_an_unwritable_sector)
 {
 	const struct damage *damage = damage_of(PROBLEM_OWNER_MISSING);
 	struct media *content = damaged_content(damage);
@@ -367,7 +367,7 @@ static unsigned mapped(struct lab *lab, uint64_t ino, unsigned n)
 
 /* Three right blocks in the middle, or at the end, of what a file with other
  * checksums has: they stay, and the other file loses just these. */
-START_TEST(test_overlap_is_cut)
+START_TEST(an_overlap_costs_only_the_wrong_file)
 {
 	static const unsigned at[] = { 0, 10, 21 };
 	struct check_result result;
@@ -441,7 +441,7 @@ static void write_record(struct lab *lab, uint64_t ino, uint64_t block,
 /* A stale extent on another file's data, and a logged block for it: that goes
  * nowhere, since the place is not its file's, whether the file system would
  * replay the log or not. */
-START_TEST(test_logged_data_of_a_stale_extent)
+START_TEST(logged_data_of_stale_extents_is_left)
 {
 	uint8_t *data = aligned_alloc(4096, TRAX_BLOCK_BYTES);
 	struct csum_window w = { .mask = { 1 } };
@@ -480,7 +480,7 @@ END_TEST
 
 /* A file's end is in the middle of a piece: the blocks that stay keep their
  * checksums, so a bad one is told as bad and not made good. */
-START_TEST(test_sums_before_the_end_stay)
+START_TEST(checksums_before_the_end_stay)
 {
 	struct check_result result;
 	struct extent_item *e;
@@ -508,7 +508,7 @@ START_TEST(test_sums_before_the_end_stay)
 END_TEST
 
 /* A key far beyond or before those around it: no other item is lost. */
-START_TEST(test_odd_key)
+START_TEST(an_odd_key_loses_no_other_item)
 {
 	const unsigned slot = 20, byte = sizeof(struct node_header) +
 		slot * sizeof(struct leaf_slot) + 7;
@@ -709,11 +709,11 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, what_is_refused_stays_and_the_rest_is_repaired);
 	tcase_add_test(tcase, inodes_that_problems_name_are_told_by_path);
 	tcase_add_test(tcase, each_problem_has_a_damage);
-	tcase_add_test(tcase, test_odd_key);
-	tcase_add_loop_test(tcase, test_overlap_is_cut, 0, 3);
-	tcase_add_loop_test(tcase, test_logged_data_of_a_stale_extent, 0, 2);
-	tcase_add_loop_test(tcase, test_sums_before_the_end_stay, 0, 2);
-	tcase_add_test(tcase, test_unwritable_sector);
+	tcase_add_test(tcase, an_odd_key_loses_no_other_item);
+	tcase_add_loop_test(tcase, an_overlap_costs_only_the_wrong_file, 0, 3);
+	tcase_add_loop_test(tcase, logged_data_of_stale_extents_is_left, 0, 2);
+	tcase_add_loop_test(tcase, checksums_before_the_end_stay, 0, 2);
+	tcase_add_test(tcase, a_repair_goes_around_an_unwritable_sector);
 	tcase_add_test(tcase, whatever_is_mutated_a_repair_leaves_it_whole);
 	tcase_add_loop_test(tcase, each_damage_is_found_and_repaired,
 			    0, (int)damages_n);

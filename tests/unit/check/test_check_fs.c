@@ -218,7 +218,7 @@ static uint64_t scan_log(struct rig *rig, uint64_t kill)
 
 /* An acknowledged record is gone, and its mirror: what comes before it counts,
  * though the file system itself will only be read. */
-START_TEST(test_log_damaged)
+START_TEST(records_before_a_lost_one_count)
 {
 	struct check_result result;
 	struct seen seen;
@@ -255,7 +255,7 @@ START_TEST(test_log_damaged)
 END_TEST
 
 /* Every root is gone: all is found again from the leaves. */
-START_TEST(test_roots_gone)
+START_TEST(without_roots_all_is_found_from_leaves)
 {
 	struct check_result result;
 	struct super super;
@@ -375,7 +375,7 @@ static void empty_lost(struct rig *rig)
 	}
 }
 
-START_TEST(test_leaf_gone)
+START_TEST(without_a_leaf_the_rest_is_repaired)
 {
 	struct check_result result;
 	unsigned k, lost = 0;
@@ -489,7 +489,7 @@ static void zero_extent_leaves(struct rig *rig)
 
 /* All leaves with extents are gone, whatever their age, but not those with
  * owners: these say where the data lie. */
-START_TEST(test_files_from_owners)
+START_TEST(files_come_back_from_owners)
 {
 	struct check_result result;
 	uint64_t ino[OWNED_FILES];
@@ -511,7 +511,7 @@ START_TEST(test_files_from_owners)
 END_TEST
 
 /* Without any one leaf it mounts, and what is left can be read. */
-START_TEST(test_leaf_gone_mounts)
+START_TEST(without_a_leaf_it_mounts)
 {
 	struct rig rig;
 	unsigned k;
@@ -536,7 +536,7 @@ END_TEST
 
 /* A file that has lost an extent: the rest can be read, the gap cannot, until
  * the file is emptied. */
-START_TEST(test_gap_is_no_zeros)
+START_TEST(a_lost_extent_does_not_read_as_zeros)
 {
 	struct fs_op cut = { .type = FS_SETATTR, .ino = LAB_HOLES,
 			     .flags = FS_SET_SIZE };
@@ -577,12 +577,12 @@ static Suite *check_fs_suite(void)
 	TCase *tcase = tcase_create("left behind");
 
 	tcase_add_test(tcase, a_repair_replays_the_log);
-	tcase_add_test(tcase, test_log_damaged);
-	tcase_add_test(tcase, test_roots_gone);
-	tcase_add_test(tcase, test_leaf_gone);
-	tcase_add_test(tcase, test_files_from_owners);
-	tcase_add_loop_test(tcase, test_leaf_gone_mounts, 0, 2);
-	tcase_add_test(tcase, test_gap_is_no_zeros);
+	tcase_add_test(tcase, records_before_a_lost_one_count);
+	tcase_add_test(tcase, without_roots_all_is_found_from_leaves);
+	tcase_add_test(tcase, without_a_leaf_the_rest_is_repaired);
+	tcase_add_test(tcase, files_come_back_from_owners);
+	tcase_add_loop_test(tcase, without_a_leaf_it_mounts, 0, 2);
+	tcase_add_test(tcase, a_lost_extent_does_not_read_as_zeros);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -682,7 +682,7 @@ static uint64_t test_seed(void)
 	return seed ? strtoull(seed, NULL, 0) : 1;
 }
 
-START_TEST(test_random_files)
+START_TEST(random_operations_are_as_in_the_model)
 {
 	uint64_t seed = test_seed() * 100 + (uint64_t)_i;
 
@@ -699,7 +699,7 @@ START_TEST(clients_at_once_read_what_they_wrote)
 END_TEST
 
 /* A run in which the log went over the end of one of its tracks. */
-START_TEST(test_clients_log)
+START_TEST(clients_fill_the_log)
 {
 	clients_run(&settings[1], 4101, 600);
 }
@@ -707,7 +707,7 @@ END_TEST
 
 /* ---- Particular things ---- */
 
-START_TEST(test_small_file_is_inline)
+START_TEST(a_small_file_is_inline)
 {
 	struct fs_extent list[4];
 	struct fs_op op = { .type = FS_EXTENTS, .buffer = list, .size = 4 };
@@ -773,7 +773,7 @@ static void hear_left(enum msg_level level, const char *line, void *arg)
 }
 
 /* Who waits for long reads in the log for how much. */
-START_TEST(test_says_what_is_left)
+START_TEST(statfs_says_what_is_left)
 {
 	static const struct setting setting = {
 		.logical = 512, .physical = 4096, .memory = 64 << 20,
@@ -811,7 +811,7 @@ START_TEST(test_says_what_is_left)
 }
 
 /* One record for each fsync of an append, and little besides. */
-START_TEST(test_append_and_fsync)
+START_TEST(an_append_with_fsync_is_one_record)
 {
 	const struct sim_counts *counts;
 	uint64_t ino, before, writes;
@@ -845,7 +845,7 @@ START_TEST(test_append_and_fsync)
 }
 END_TEST
 
-START_TEST(test_full_disk)
+START_TEST(a_full_disk_can_be_emptied)
 {
 	uint64_t ino, ino2, offset = 0, free_blocks;
 	struct fs_op stat = { .type = FS_STATFS };
@@ -924,7 +924,7 @@ START_TEST(accepted_data_has_more_room)
 END_TEST
 
 /* A bad sector in a file: an error for it, and only for it. */
-START_TEST(test_damage_is_told)
+START_TEST(damage_is_an_error_for_its_block_only)
 {
 	struct fs_extent list[16];
 	struct fs_op op = { .type = FS_EXTENTS, .buffer = list, .size = 16 };
@@ -951,7 +951,7 @@ START_TEST(test_damage_is_told)
 END_TEST
 
 /* A write that fails goes elsewhere. */
-START_TEST(test_failed_write_moves)
+START_TEST(a_failed_write_goes_elsewhere)
 {
 	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
 				   .k = 1, .times = 1 };
@@ -977,7 +977,7 @@ END_TEST
 
 /* Four blocks right behind a file are bad: the next one goes elsewhere, what is
  * good around them is used, and they are not tried again, nor after a mount. */
-START_TEST(test_bad_sectors_stay)
+START_TEST(bad_sectors_are_not_tried_again)
 {
 	struct fs_extent extent;
 	struct fs_op op = { .type = FS_EXTENTS, .buffer = &extent, .size = 1 };
@@ -1019,7 +1019,7 @@ START_TEST(test_bad_sectors_stay)
 END_TEST
 
 /* Nothing can be written: that is not the sectors' fault. */
-START_TEST(test_dead_disk_is_not_bad)
+START_TEST(a_dead_disk_makes_no_bad_sectors)
 {
 	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
 				   .k = 1, .times = UINT64_MAX,
@@ -1177,7 +1177,7 @@ END_TEST
 
 /* Several large files written anew at once, with little memory, go to their
  * places and not through the log. */
-START_TEST(test_rewrite_is_not_logged)
+START_TEST(large_rewrites_are_not_logged)
 {
 	const struct setting setting = {
 		.logical = 512, .physical = 512, .odd_tracks = true,
@@ -1213,7 +1213,7 @@ END_TEST
 
 /* Homes wait for gaps when a large write, which itself waits for a read, takes
  * the memory: all are recalled. */
-START_TEST(test_gaps_and_memory)
+START_TEST(write_backs_for_gaps_give_memory_back)
 {
 	struct setting setting = settings[4];
 	uint64_t at, ino[2];
@@ -1265,7 +1265,7 @@ static void pass_busy(struct rig *rig)
 
 /* Where there is no gap and no idle time new data waits no longer than it may:
  * it is the file system itself that wakes up for it. */
-START_TEST(test_gaps_that_never_come)
+START_TEST(write_backs_for_gaps_do_not_wait_for_ever)
 {
 	struct files *files;
 	uint64_t ino, begun;
@@ -1289,7 +1289,7 @@ END_TEST
 
 /* A read of one extent in which more separate blocks are logged than a fetch
  * has segments ends soon, and brings what was written last. */
-START_TEST(test_read_between_logged)
+START_TEST(a_read_between_logged_blocks_ends)
 {
 	const uint64_t bytes = 1 << 20, step = 4;
 	const uint64_t logged = bytes / BLOCK / step;
@@ -1329,7 +1329,7 @@ END_TEST
 
 /* A mount after a crash takes what its reads take, however long the commit
  * interval is: nothing sleeps until a timer when what it waits for is over. */
-START_TEST(test_mount_does_not_wait)
+START_TEST(a_mount_after_a_crash_does_not_sleep)
 {
 	uint64_t ino, begun;
 	struct rig rig;
@@ -1361,24 +1361,24 @@ int main(void)
 	TCase *tcase = tcase_create("files");
 
 	tcase_set_timeout(tcase, 300);
-	tcase_add_test(tcase, test_small_file_is_inline);
-	tcase_add_test(tcase, test_append_and_fsync);
-	tcase_add_test(tcase, test_rewrite_is_not_logged);
-	tcase_add_test(tcase, test_full_disk);
+	tcase_add_test(tcase, a_small_file_is_inline);
+	tcase_add_test(tcase, an_append_with_fsync_is_one_record);
+	tcase_add_test(tcase, large_rewrites_are_not_logged);
+	tcase_add_test(tcase, a_full_disk_can_be_emptied);
 	tcase_add_test(tcase, accepted_data_has_more_room);
-	tcase_add_test(tcase, test_damage_is_told);
-	tcase_add_test(tcase, test_failed_write_moves);
-	tcase_add_test(tcase, test_bad_sectors_stay);
-	tcase_add_test(tcase, test_dead_disk_is_not_bad);
+	tcase_add_test(tcase, damage_is_an_error_for_its_block_only);
+	tcase_add_test(tcase, a_failed_write_goes_elsewhere);
+	tcase_add_test(tcase, bad_sectors_are_not_tried_again);
+	tcase_add_test(tcase, a_dead_disk_makes_no_bad_sectors);
 	tcase_add_loop_test(tcase, files_lie_where_their_directory_is, 0, 2);
-	tcase_add_loop_test(tcase, test_random_files, 0,
+	tcase_add_loop_test(tcase, random_operations_are_as_in_the_model, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
-	tcase_add_test(tcase, test_says_what_is_left);
-	tcase_add_test(tcase, test_read_between_logged);
-	tcase_add_test(tcase, test_mount_does_not_wait);
-	tcase_add_test(tcase, test_gaps_and_memory);
-	tcase_add_test(tcase, test_gaps_that_never_come);
-	tcase_add_test(tcase, test_clients_log);
+	tcase_add_test(tcase, statfs_says_what_is_left);
+	tcase_add_test(tcase, a_read_between_logged_blocks_ends);
+	tcase_add_test(tcase, a_mount_after_a_crash_does_not_sleep);
+	tcase_add_test(tcase, write_backs_for_gaps_give_memory_back);
+	tcase_add_test(tcase, write_backs_for_gaps_do_not_wait_for_ever);
+	tcase_add_test(tcase, clients_fill_the_log);
 	tcase_add_loop_test(tcase, clients_at_once_read_what_they_wrote, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	suite_add_tcase(suite, tcase);

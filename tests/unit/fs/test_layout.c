@@ -20,7 +20,7 @@ static const char *drive_path(void)
 }
 
 /* What is missing are the first and the last track of each file. */
-START_TEST(test_whole_tracks)
+START_TEST(most_bytes_lie_on_whole_tracks)
 {
 	const struct layout_options options = {
 		.drive = drive_path(), .seed = 3, .memory_mib = 32, .mib = 256,
@@ -43,7 +43,7 @@ int main(void)
 
 	while (layout_loads[loads].name)
 		loads++;
-	tcase_add_loop_test(tc, test_whole_tracks, 0, loads);
+	tcase_add_loop_test(tc, most_bytes_lie_on_whole_tracks, 0, loads);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

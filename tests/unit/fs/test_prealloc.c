@@ -55,7 +55,7 @@ static void grow(struct rig *rig, uint64_t ino)
 
 /* It goes back with the last handle, and at once when room is scarce: a full
  * disk holds as much with it as without. */
-START_TEST(test_goes_back)
+START_TEST(preallocated_room_goes_back)
 {
 	uint64_t a, b, bytes[2];
 	struct files *files;
@@ -86,7 +86,7 @@ START_TEST(test_goes_back)
 END_TEST
 
 /* A crash leaves nothing of it: rig_close checks what is owned. */
-START_TEST(test_crash)
+START_TEST(a_crash_leaves_no_preallocated_room)
 {
 	struct rig rig;
 	uint64_t a;
@@ -150,8 +150,8 @@ int main(void)
 	TCase *tc = tcase_create("preallocation");
 	Suite *suite = suite_create("preallocation");
 
-	tcase_add_test(tc, test_goes_back);
-	tcase_add_test(tc, test_crash);
+	tcase_add_test(tc, preallocated_room_goes_back);
+	tcase_add_test(tc, a_crash_leaves_no_preallocated_room);
 	tcase_add_test(tc, pieces_that_come_late_have_their_places);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

@@ -116,7 +116,7 @@ static uint64_t data_bytes(const struct scene *w)
 }
 
 /* What is deleted within half a minute is never written. */
-START_TEST(test_short_lives)
+START_TEST(what_is_deleted_soon_is_not_written)
 {
 	struct scene *w = scene_open();
 	uint64_t ino[400], before = data_bytes(w);
@@ -135,7 +135,7 @@ END_TEST
 
 /* What stays is written when it is 35 s old; of a file that has been open for
  * long, what arrives may be 30 s old already. */
-START_TEST(test_age)
+START_TEST(old_data_is_written)
 {
 	struct scene *w = scene_open();
 	uint64_t ino = create(w, 0), before = data_bytes(w);
@@ -159,7 +159,7 @@ END_TEST
 
 /* More than an eighth of the pool, in all directories by turns: what is not
  * young is written in one sweep of long accesses, and nothing more. */
-START_TEST(test_sweep)
+START_TEST(one_sweep_writes_what_is_not_young)
 {
 	struct scene *w = scene_open();
 	struct queue *queue = w->rig.fs->queue;
@@ -186,7 +186,7 @@ END_TEST
 
 /* Where half of what is made is deleted soon nothing is written early, though
  * the disk is idle, until half of the pool is full. */
-START_TEST(test_deleted_soon)
+START_TEST(little_is_written_where_files_live_shortly)
 {
 	struct scene *w = scene_open();
 	const struct files *files = w->rig.fs->files;
@@ -232,7 +232,7 @@ static uint64_t disk_reads(const struct scene *w)
 /* Of the small files that were written of late, a quarter of the memory for
  * dirty data is read from memory, and their buffers are there for whoever needs
  * them. */
-START_TEST(test_kept)
+START_TEST(written_small_files_stay_in_memory)
 {
 	struct scene *w = scene_open();
 	const struct list *pos;
@@ -282,7 +282,7 @@ static const struct {
 /* With the node cache as large as the metadata, or less: leaves that files are
  * made in by turns stay in memory, others are written early, and after a crash
  * all is there. */
-START_TEST(test_metadata)
+START_TEST(metadata_larger_than_memory_survives_a_crash)
 {
 	struct scene *w = scene_open_on(metadata[_i].disk_mib);
 	struct tree_stats stats;
@@ -346,7 +346,7 @@ END_TEST
 
 /* What belongs together is found without a look at all that is dirty: a sync of
  * many directories took a time that grew with the square of their number. */
-START_TEST(test_lone_files)
+START_TEST(a_sync_does_not_look_at_all_that_is_dirty)
 {
 	struct scene *w = scene_open();
 	const struct files *files = w->rig.fs->files;
@@ -373,14 +373,14 @@ int main(void)
 	TCase *tc = tcase_create("small files");
 	Suite *suite = suite_create("small files");
 
-	tcase_add_test(tc, test_short_lives);
-	tcase_add_test(tc, test_age);
-	tcase_add_test(tc, test_sweep);
-	tcase_add_test(tc, test_deleted_soon);
-	tcase_add_test(tc, test_kept);
-	tcase_add_test(tc, test_lone_files);
+	tcase_add_test(tc, what_is_deleted_soon_is_not_written);
+	tcase_add_test(tc, old_data_is_written);
+	tcase_add_test(tc, one_sweep_writes_what_is_not_young);
+	tcase_add_test(tc, little_is_written_where_files_live_shortly);
+	tcase_add_test(tc, written_small_files_stay_in_memory);
+	tcase_add_test(tc, a_sync_does_not_look_at_all_that_is_dirty);
 	tcase_add_test(tc, an_append_takes_the_last_block_along);
-	tcase_add_loop_test(tc, test_metadata, 0,
+	tcase_add_loop_test(tc, metadata_larger_than_memory_survives_a_crash, 0,
 			    sizeof(metadata) / sizeof(*metadata));
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);

@@ -79,7 +79,7 @@ static void make_tree(struct rig *rig)
 	}
 }
 
-START_TEST(test_few_accesses)
+START_TEST(small_files_are_read_in_few_accesses)
 {
 	uint64_t before;
 	struct rig rig;
@@ -99,7 +99,7 @@ START_TEST(test_few_accesses)
 END_TEST
 
 /* Far apart: nothing is read for nothing. */
-START_TEST(test_far_apart)
+START_TEST(files_far_apart_are_not_read_ahead)
 {
 	uint64_t before;
 	struct rig rig;
@@ -118,7 +118,7 @@ START_TEST(test_far_apart)
 END_TEST
 
 /* Files are written anew, cut and deleted while others read past them. */
-START_TEST(test_while_changing)
+START_TEST(read_ahead_bears_changes)
 {
 	struct fs_op cut = { .type = FS_SETATTR, .flags = FS_SET_SIZE };
 	uint64_t rng = 77 + (uint64_t)_i;
@@ -148,7 +148,7 @@ START_TEST(test_while_changing)
 }
 END_TEST
 
-START_TEST(test_deleted_ahead)
+START_TEST(deleted_files_are_not_read_ahead)
 {
 	char name[16];
 	uint64_t dir;
@@ -219,7 +219,7 @@ static void read_long_files(struct rig *rig, unsigned first, unsigned end,
 
 /* Who reads the beginnings of files gets few of their ends, and who then reads
  * whole files gets them in few accesses. */
-START_TEST(test_beginnings)
+START_TEST(beginnings_are_read_ahead_where_these_are_wanted)
 {
 	struct sim_counts before;
 	uint64_t sectors;
@@ -242,7 +242,7 @@ END_TEST
 
 /* Small reads at random, now and then near each other: no more is read than is
  * asked for, but for checksums. */
-START_TEST(test_chance_makes_no_stream)
+START_TEST(chance_makes_no_stream)
 {
 	const uint64_t blocks = BIG_BYTES / BIG_BLOCK;
 	struct sim_counts before;
@@ -277,7 +277,7 @@ END_TEST
 
 /* Files in any order and little memory: what is read ahead leaves it before
  * anybody comes, and soon nearly nothing is; in order again, it is again. */
-START_TEST(test_in_vain)
+START_TEST(read_ahead_in_vain_ends)
 {
 	struct sim_counts before;
 	uint64_t rng = 9, n;
@@ -316,13 +316,13 @@ int main(void)
 
 	msg_set_level(MSG_WARN);
 	tcase_set_timeout(tcase, 120);
-	tcase_add_test(tcase, test_few_accesses);
-	tcase_add_test(tcase, test_far_apart);
-	tcase_add_loop_test(tcase, test_while_changing, 0, 2);
-	tcase_add_test(tcase, test_deleted_ahead);
-	tcase_add_test(tcase, test_beginnings);
-	tcase_add_test(tcase, test_chance_makes_no_stream);
-	tcase_add_test(tcase, test_in_vain);
+	tcase_add_test(tcase, small_files_are_read_in_few_accesses);
+	tcase_add_test(tcase, files_far_apart_are_not_read_ahead);
+	tcase_add_loop_test(tcase, read_ahead_bears_changes, 0, 2);
+	tcase_add_test(tcase, deleted_files_are_not_read_ahead);
+	tcase_add_test(tcase, beginnings_are_read_ahead_where_these_are_wanted);
+	tcase_add_test(tcase, chance_makes_no_stream);
+	tcase_add_test(tcase, read_ahead_in_vain_ends);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -95,7 +95,7 @@ static void make_lone_files(struct scene *w)
 	}
 }
 
-START_TEST(test_sync_of_many_directories)
+START_TEST(sync_of_many_directories_takes_short_turns)
 {
 	struct scene *w = scene_open();
 
@@ -105,7 +105,7 @@ START_TEST(test_sync_of_many_directories)
 }
 END_TEST
 
-START_TEST(test_age_of_many_directories)
+START_TEST(age_of_many_directories_takes_short_turns)
 {
 	struct scene *w = scene_open();
 
@@ -129,7 +129,7 @@ static uint64_t make_extents(struct scene *w)
 }
 
 /* Its preallocation, of which every other block is used, goes back at close. */
-START_TEST(test_close_of_many_holes)
+START_TEST(close_of_many_holes_takes_short_turns)
 {
 	struct scene *w = scene_open();
 	uint64_t ino = make_extents(w);
@@ -140,7 +140,7 @@ START_TEST(test_close_of_many_holes)
 }
 END_TEST
 
-START_TEST(test_delete_of_many_extents)
+START_TEST(delete_of_many_extents_takes_short_turns)
 {
 	struct scene *w = scene_open();
 	uint64_t ino = make_extents(w);
@@ -154,7 +154,7 @@ START_TEST(test_delete_of_many_extents)
 END_TEST
 
 /* Whoever allocates after a mount waits for the owners of the group. */
-START_TEST(test_load_of_many_owners)
+START_TEST(load_of_many_owners_takes_short_turns)
 {
 	struct scene *w = scene_open();
 	struct loop_turn *turn;
@@ -175,7 +175,7 @@ END_TEST
 
 /* The same when the group's owners have just gone, so that all that is between
  * them is between pending runs. */
-START_TEST(test_load_of_many_pending_runs)
+START_TEST(load_of_pending_runs_takes_short_turns)
 {
 	struct scene *w = scene_open();
 	const uint64_t ino = make_extents(w);
@@ -219,7 +219,7 @@ static uint64_t taken_ns(struct scene *w, struct fs_op *op)
 
 /* While thousands of extents are cut off a file, or go with it, reads of its
  * begin and what happens to other files do not wait for that. */
-START_TEST(test_others_beside_a_long_cut)
+START_TEST(others_do_not_wait_for_a_long_cut)
 {
 	struct scene *w = scene_open();
 	const uint64_t ino = make_extents(w), other = create(w, 1, "other");
@@ -256,7 +256,7 @@ END_TEST
 #define READS 3000u
 
 /* While users are never quiet, thousands of reads are judged at a time. */
-START_TEST(test_choice_of_replicas)
+START_TEST(choice_of_replicas_takes_short_turns)
 {
 	struct scene *w = scene_open();
 	uint64_t ino = create(w, 1, "read"), seed = 7;
@@ -281,7 +281,7 @@ END_TEST
 #define TREE_BYTES 2000u
 
 /* Thousands of nodes are dirty when the checkpoint begins. */
-START_TEST(test_checkpoint_of_many_nodes)
+START_TEST(checkpoint_of_many_nodes_takes_short_turns)
 {
 	struct scene *w = scene_open();
 	uint64_t dir;
@@ -304,15 +304,15 @@ int main(void)
 	TCase *tc = tcase_create("turns");
 	Suite *suite = suite_create("turns");
 
-	tcase_add_test(tc, test_sync_of_many_directories);
-	tcase_add_test(tc, test_age_of_many_directories);
-	tcase_add_test(tc, test_close_of_many_holes);
-	tcase_add_test(tc, test_delete_of_many_extents);
-	tcase_add_test(tc, test_load_of_many_owners);
-	tcase_add_test(tc, test_load_of_many_pending_runs);
-	tcase_add_test(tc, test_others_beside_a_long_cut);
-	tcase_add_test(tc, test_choice_of_replicas);
-	tcase_add_test(tc, test_checkpoint_of_many_nodes);
+	tcase_add_test(tc, sync_of_many_directories_takes_short_turns);
+	tcase_add_test(tc, age_of_many_directories_takes_short_turns);
+	tcase_add_test(tc, close_of_many_holes_takes_short_turns);
+	tcase_add_test(tc, delete_of_many_extents_takes_short_turns);
+	tcase_add_test(tc, load_of_many_owners_takes_short_turns);
+	tcase_add_test(tc, load_of_pending_runs_takes_short_turns);
+	tcase_add_test(tc, others_do_not_wait_for_a_long_cut);
+	tcase_add_test(tc, choice_of_replicas_takes_short_turns);
+	tcase_add_test(tc, checkpoint_of_many_nodes_takes_short_turns);
 	tcase_set_timeout(tc, 300);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

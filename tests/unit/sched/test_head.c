@@ -99,7 +99,7 @@ static double phase_error(void)
 	return fabs((double)(int32_t)(is - model)) / 4294967296;
 }
 
-START_TEST(test_ordinary_reads_tell)
+START_TEST(ordinary_reads_tell_the_phase)
 {
 	struct head_stats s;
 
@@ -132,7 +132,7 @@ static void noise_of_host(struct spec *is, struct spec *model, void *arg)
 	};
 }
 
-START_TEST(test_noise_is_borne)
+START_TEST(noise_is_borne)
 {
 	struct rig_options options = { .doubt = noise_of_host };
 	struct head_stats s;
@@ -148,7 +148,7 @@ END_TEST
 
 /* Nobody reads: the phase comes from reads made for it, and they are few, and
  * then from the writes. */
-START_TEST(test_writes_need_references)
+START_TEST(writes_alone_need_few_reads)
 {
 	struct rig_result r;
 	struct head_stats s;
@@ -170,7 +170,7 @@ END_TEST
 
 /* What a mount reads to see whether the profile fits, behind a host that
  * delays, is enough to know where the head is, also for writes. */
-START_TEST(test_a_mount_tells)
+START_TEST(reads_of_a_mount_tell_the_phase)
 {
 	struct rig_options options = { .doubt = noise_of_host };
 	struct head_past_read past_reads[FIT_READS];
@@ -213,7 +213,7 @@ static void seeks_off(struct spec *is, struct spec *model, void *arg)
 }
 
 /* Seeks believed to be 5 % shorter than they are, overheads a third. */
-START_TEST(test_seeks_are_learned)
+START_TEST(seeks_are_learned)
 {
 	struct rig_options options = { .doubt = seeks_off };
 	struct head_stats before, after;
@@ -232,7 +232,7 @@ END_TEST
 
 /* ---- where there is nothing to know ---- */
 
-START_TEST(test_no_rotation)
+START_TEST(without_rotation_there_is_no_head)
 {
 	struct rig_options options = { .flat = true, .depth = 32 };
 
@@ -251,7 +251,7 @@ static void with_write_cache(struct spec *is, struct spec *model, void *arg)
 }
 
 /* A write cache says nothing of the head. */
-START_TEST(test_write_cache)
+START_TEST(a_write_cache_tells_nothing_of_the_head)
 {
 	struct rig_options options = { .doubt = with_write_cache };
 
@@ -347,7 +347,7 @@ static const struct {
 };
 #define DOUBTS (sizeof(doubts) / sizeof(doubts[0]))
 
-START_TEST(test_beliefs_off)
+START_TEST(wrong_models_cost_little)
 {
 	static const char *const drives[] = {
 		"atlas-10k", "modern", "ultrastar-18es"
@@ -365,7 +365,7 @@ START_TEST(test_beliefs_off)
 END_TEST
 
 /* Good until then; from one moment to the next seeks take what they like. */
-START_TEST(test_off_within_200)
+START_TEST(prediction_ends_within_200_requests)
 {
 	open_rig(&(struct rig_options){ 0 }, "wd800");
 	run(4, 8, 67, 500);
@@ -432,7 +432,7 @@ static void slot_fill(struct slot *slot, uint64_t sector, uint32_t sectors,
 
 /* Whole tracks and small pieces, written and read back, with a wrong model on
  * a drive whose tracks are begun in the middle. */
-START_TEST(test_data_untouched)
+START_TEST(data_stay_right_with_a_wrong_model)
 {
 	struct rig_options options = { .doubt = spindle_fast };
 	struct slot slots[BATCH] = { 0 };
@@ -548,7 +548,7 @@ static double track_reads_ms(const char *drive, bool aligned)
 
 /* Traxtents, 5.2, tworeq: -32 % where the drive begins anywhere; as much where
  * it does not and the queue does. */
-START_TEST(test_whole_tracks)
+START_TEST(aligned_whole_tracks_are_faster)
 {
 	ck_assert(track_reads_ms("atlas-10k", true) <
 		  0.70 * track_reads_ms("atlas-10k", false));
@@ -578,7 +578,7 @@ static void slot_read_copies(struct slot *slot, uint64_t sector,
 }
 
 /* A read that lies in three places is served where it is reached first. */
-START_TEST(test_nearest_copy)
+START_TEST(the_copy_that_is_reached_first_is_read)
 {
 	uint64_t all, copies[QUEUE_COPIES];
 	struct slot slot = { 0 };
@@ -634,7 +634,7 @@ static void bulk_submit(struct slot *slots, uint64_t all)
 
 /* Commits and reads come into 300 bulky writes that wait: nobody stands behind
  * more than what the disk is doing, and the bulk gets on. */
-START_TEST(test_bulk_in_the_back)
+START_TEST(bulk_writes_do_not_delay_others)
 {
 	const struct queue_class_stats *class;
 	struct slot bulk[BULK] = { 0 }, one = { 0 };
@@ -674,7 +674,7 @@ END_TEST
 
 /* A commit that comes while a hundred tracks are written goes before the rest
  * of them, and all of them is written. */
-START_TEST(test_long_in_the_back)
+START_TEST(commits_go_before_long_writes)
 {
 	struct slot behind = { 0 }, one = { 0 };
 	const struct queue_class_stats *class;
@@ -758,7 +758,7 @@ START_TEST(two_readers_take_turns_and_neither_waits_long)
 END_TEST
 
 /* A piece of a stream that waits for a write which ends where it does. */
-START_TEST(test_stream_behind_a_write)
+START_TEST(streams_wait_for_a_write)
 {
 	struct slot slots[4] = { 0 };
 	unsigned i;
@@ -809,7 +809,7 @@ END_TEST
 
 /* Drives that nobody has seen, their order of tracks, skews and noise made from
  * a number. */
-START_TEST(test_drives_unseen)
+START_TEST(drives_from_seeds_are_followed)
 {
 	struct rig_options options = { 0 };
 	char name[32];
@@ -933,7 +933,7 @@ static const struct change {
 
 /* At full speed for a while, whatever is done meanwhile, then itself again,
  * twice. */
-START_TEST(test_speed_changes)
+START_TEST(prediction_comes_back_after_changes_of_speed)
 {
 	const struct change *change = &changes[(unsigned)_i % CHANGES];
 	enum traffic traffic = (enum traffic)((unsigned)_i / CHANGES);
@@ -1047,31 +1047,31 @@ int main(void)
 		const TTest *test;
 		int n;
 	} tests[] = {
-		{ "ordinary_reads_tell", test_ordinary_reads_tell, 1 },
-		{ "noise_is_borne", test_noise_is_borne, 1 },
-		{ "writes_need_references", test_writes_need_references, 1 },
-		{ "a_mount_tells", test_a_mount_tells, 1 },
-		{ "seeks_are_learned", test_seeks_are_learned, 1 },
-		{ "no_rotation", test_no_rotation, 1 },
-		{ "write_cache", test_write_cache, 1 },
+		{ "ordinary_reads_tell", ordinary_reads_tell_the_phase, 1 },
+		{ "noise_is_borne", noise_is_borne, 1 },
+		{ "writes_need_references", writes_alone_need_few_reads, 1 },
+		{ "a_mount_tells", reads_of_a_mount_tell_the_phase, 1 },
+		{ "seeks_are_learned", seeks_are_learned, 1 },
+		{ "no_rotation", without_rotation_there_is_no_head, 1 },
+		{ "write_cache", a_write_cache_tells_nothing_of_the_head, 1 },
 		{ "writes_in_the_cache", writes_in_the_cache_spoil_no_reads,
 		  1 },
-		{ "beliefs_off", test_beliefs_off, 3 * DOUBTS },
-		{ "off_within_200", test_off_within_200, 1 },
-		{ "data_untouched", test_data_untouched, 1 },
+		{ "beliefs_off", wrong_models_cost_little, 3 * DOUBTS },
+		{ "off_within_200", prediction_ends_within_200_requests, 1 },
+		{ "data_untouched", data_stay_right_with_a_wrong_model, 1 },
 		{ "order", sptf_sw_gives_the_published_rotation, 1 },
-		{ "whole_tracks", test_whole_tracks, 1 },
-		{ "nearest_copy", test_nearest_copy, 1 },
-		{ "bulk_in_the_back", test_bulk_in_the_back, 2 },
-		{ "long_in_the_back", test_long_in_the_back, 1 },
+		{ "whole_tracks", aligned_whole_tracks_are_faster, 1 },
+		{ "nearest_copy", the_copy_that_is_reached_first_is_read, 1 },
+		{ "bulk_in_the_back", bulk_writes_do_not_delay_others, 2 },
+		{ "long_in_the_back", commits_go_before_long_writes, 1 },
 		{ "streams", two_readers_take_turns_and_neither_waits_long, 1 },
-		{ "stream_behind_a_write", test_stream_behind_a_write, 1 },
+		{ "stream_behind_a_write", streams_wait_for_a_write, 1 },
 		{ "rest", after_a_rest_the_head_is_found_again, 1 },
 		{ "mount", a_mount_opens_its_head_from_its_profile, 1 },
-		{ "drives_unseen", test_drives_unseen, 6 },
+		{ "drives_unseen", drives_from_seeds_are_followed, 6 },
 		{ "certificates", chance_lateness_is_no_remap, 1 },
 		{ "power_cut", a_head_outlives_the_queue_of_a_power_cut, 1 },
-		{ "speed_changes", test_speed_changes,
+		{ "speed_changes", prediction_comes_back_after_changes_of_speed,
 		  TRAFFICS * CHANGES },
 	};
 	Suite *suite = suite_create("head");

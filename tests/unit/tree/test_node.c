@@ -135,7 +135,7 @@ START_TEST(a_leaf_agrees_with_the_model)
 END_TEST
 
 /* Whatever the sizes, after a split the new item fits on its side. */
-START_TEST(test_split_fits)
+START_TEST(after_a_split_the_item_fits)
 {
 	static uint8_t value[TRAX_MAX_ITEM_BYTES];
 	uint64_t rng = (uint64_t)_i + 100;
@@ -207,7 +207,7 @@ START_TEST(an_interior_node_agrees_with_the_model)
 }
 END_TEST
 
-START_TEST(test_key_before)
+START_TEST(the_key_before_is_found)
 {
 	struct key k = key_make(7, ITEM_NAME, 0);
 
@@ -224,9 +224,9 @@ int main(void)
 	TCase *tc = tcase_create("node");
 
 	tcase_add_loop_test(tc, a_leaf_agrees_with_the_model, 0, 10);
-	tcase_add_loop_test(tc, test_split_fits, 0, 5);
+	tcase_add_loop_test(tc, after_a_split_the_item_fits, 0, 5);
 	tcase_add_test(tc, an_interior_node_agrees_with_the_model);
-	tcase_add_test(tc, test_key_before);
+	tcase_add_test(tc, the_key_before_is_found);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -84,7 +84,7 @@ static void crash_and_open(void)
 	ck_assert_int_eq(world_open(&w, false), 0);
 }
 
-START_TEST(test_logged_data)
+START_TEST(logged_data_is_found_again)
 {
 	const struct tree_data *data;
 	uint64_t seq;
@@ -264,7 +264,7 @@ static int put_inode(struct tree_txn *txn, void *arg)
 	return 0;
 }
 
-START_TEST(test_inode_numbers)
+START_TEST(counters_of_inodes_survive_a_crash)
 {
 	static const struct tree_bounds bounds = {
 		.nodes = 4, .new_nodes = 4, .log_bytes = 512,
@@ -358,7 +358,7 @@ END_TEST
 /* ---- Bad sectors ---- */
 
 /* Node writes fail: they go elsewhere, and everything above them again. */
-START_TEST(test_write_errors)
+START_TEST(nodes_that_fail_go_elsewhere)
 {
 	const struct sim_fault fault = {
 		.kind = SIM_FAIL, .ops = SIM_WRITES,
@@ -390,7 +390,7 @@ START_TEST(test_write_errors)
 END_TEST
 
 /* Nothing can be written any more: told to everybody, no changes. */
-START_TEST(test_all_writes_fail)
+START_TEST(without_any_write_all_changes_fail)
 {
 	const struct sim_fault fault = {
 		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1,
@@ -567,7 +567,7 @@ static int put_beyond(struct tree_txn *txn, void *arg)
 
 /* The bounds of a transaction are wrong and nothing is left: the file system
  * fails, and reads go on. */
-START_TEST(test_beyond_bounds)
+START_TEST(a_transaction_beyond_its_bounds_fails)
 {
 	static const struct tree_bounds bounds = {
 		.nodes = 8, .new_nodes = 1, .log_bytes = 256,
@@ -589,7 +589,7 @@ END_TEST
 /* ---- Memory ---- */
 
 /* A crash with much memory, recovery with little. */
-START_TEST(test_small_recovery)
+START_TEST(recovery_needs_little_memory)
 {
 	struct tree_stats stats;
 
@@ -619,7 +619,7 @@ END_TEST
 
 /* ---- Read-only ---- */
 
-START_TEST(test_read_only)
+START_TEST(read_only_changes_nothing)
 {
 	static const struct tree_bounds bounds = {
 		.nodes = 1, .new_nodes = 1, .log_bytes = 3 * TRAX_BLOCK_BYTES,
@@ -708,7 +708,7 @@ START_TEST(one_good_root_copy_is_enough)
 END_TEST
 
 /* The newest root is lost: the one before and the log serve, or it is said. */
-START_TEST(test_lost_root)
+START_TEST(a_lost_root_is_made_up_for)
 {
 	struct root root;
 	uint8_t *buf = aligned_alloc(4096, TRAX_BLOCK_BYTES);
@@ -744,21 +744,21 @@ int main(void)
 	TCase *tc = tcase_create("store");
 
 	msg_set_level(MSG_ERROR);
-	tcase_add_test(tc, test_logged_data);
+	tcase_add_test(tc, logged_data_is_found_again);
 	tcase_add_test(tc, owners_put_are_taken_from_the_free_space);
-	tcase_add_test(tc, test_inode_numbers);
+	tcase_add_test(tc, counters_of_inodes_survive_a_crash);
 	tcase_add_test(tc, leaves_share_with_their_neighbours);
-	tcase_add_loop_test(tc, test_write_errors, 0, 12);
-	tcase_add_loop_test(tc, test_all_writes_fail, 0, 2);
+	tcase_add_loop_test(tc, nodes_that_fail_go_elsewhere, 0, 12);
+	tcase_add_loop_test(tc, without_any_write_all_changes_fail, 0, 2);
 	tcase_add_loop_test(tc, mirrors_serve_for_rotten_nodes, 0, 2);
 	tcase_add_test(tc, a_bad_sector_costs_its_own_leaf_only);
 	tcase_add_loop_test(tc, a_full_tree_refuses_and_still_deletes, 0, 3);
-	tcase_add_test(tc, test_beyond_bounds);
-	tcase_add_loop_test(tc, test_small_recovery, 0, 2);
-	tcase_add_test(tc, test_read_only);
+	tcase_add_test(tc, a_transaction_beyond_its_bounds_fails);
+	tcase_add_loop_test(tc, recovery_needs_little_memory, 0, 2);
+	tcase_add_test(tc, read_only_changes_nothing);
 	tcase_add_test(tc, one_good_superblock_is_enough);
 	tcase_add_test(tc, one_good_root_copy_is_enough);
-	tcase_add_test(tc, test_lost_root);
+	tcase_add_test(tc, a_lost_root_is_made_up_for);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

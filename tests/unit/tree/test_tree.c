@@ -99,7 +99,7 @@ START_TEST(a_tree_larger_than_memory_agrees_with_the_model)
 END_TEST
 
 /* Changes go on while a checkpoint is being written. */
-START_TEST(test_beside_checkpoint)
+START_TEST(changes_go_on_beside_a_checkpoint)
 {
 	world_init(&w, (uint64_t)_i + 70, 2000, 1500, true);
 	ck_assert_int_eq(world_mount(&w), 0);
@@ -126,7 +126,7 @@ END_TEST
 /* Leaves are changed all over a tree that is larger than the memory, so some
  * are written without a checkpoint, read again, and changed again.  Then the
  * power goes in the middle of that. */
-START_TEST(test_spills)
+START_TEST(leaves_are_spilled_and_survive)
 {
 	static const enum sim_cut cuts[] = { SIM_CUT_DROP, SIM_CUT_RANDOM,
 					     SIM_CUT_KEEP };
@@ -328,7 +328,7 @@ static int do_nothing(struct tree_txn *txn, void *arg)
 
 /* Who may write nodes and logs nothing gives all back: else one day nobody is
  * let in any more. */
-START_TEST(test_nothing_logged)
+START_TEST(a_transaction_without_a_record_gives_all_back)
 {
 	const struct tree_bounds bounds = { .nodes = 2, .new_nodes = 2 };
 	unsigned i;
@@ -372,7 +372,7 @@ END_TEST
 /* ---- Where the head is known ---- */
 
 /* Records go where the head comes by, or is wrongly believed to. */
-START_TEST(test_with_a_head)
+START_TEST(records_go_where_the_head_is)
 {
 	struct doubt doubt;
 
@@ -416,7 +416,7 @@ static uint64_t trace_of(uint64_t seed)
 	return trace;
 }
 
-START_TEST(test_same_run)
+START_TEST(the_same_seed_is_the_same_run)
 {
 	const uint64_t first = trace_of(7);
 
@@ -494,7 +494,7 @@ static void cut_at(uint64_t k, enum sim_cut cut, const struct world *base,
 	world_fini(&w);
 }
 
-START_TEST(test_power_cuts)
+START_TEST(power_cuts_lose_no_commit)
 {
 	static struct world base;
 	struct media *content;
@@ -523,16 +523,17 @@ int main(void)
 	tcase_add_loop_test(tc, a_small_tree_agrees_with_the_model, 0, 6);
 	tcase_add_loop_test(tc, a_tree_larger_than_memory_agrees_with_the_model,
 			    0, 2);
-	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
-	tcase_add_loop_test(tc, test_spills, 0, SPILL_SEEDS);
+	tcase_add_loop_test(tc, changes_go_on_beside_a_checkpoint, 0, 3);
+	tcase_add_loop_test(tc, leaves_are_spilled_and_survive, 0, SPILL_SEEDS);
 	tcase_add_loop_test(tc, leaves_are_brought_together, 0, 12);
 	tcase_add_loop_test(tc, node_tracks_go_back, 0, 36);
-	tcase_add_test(tc, test_nothing_logged);
+	tcase_add_test(tc, a_transaction_without_a_record_gives_all_back);
 	tcase_add_loop_test(tc, a_crashed_tree_agrees_with_its_last_commit,
 			    0, 4);
-	tcase_add_loop_test(tc, test_with_a_head, 0, DOUBT_KINDS);
-	tcase_add_test(tc, test_same_run);
-	tcase_add_loop_test(cuts, test_power_cuts, 0, SIM_CUT_RANDOM + 1);
+	tcase_add_loop_test(tc, records_go_where_the_head_is, 0, DOUBT_KINDS);
+	tcase_add_test(tc, the_same_seed_is_the_same_run);
+	tcase_add_loop_test(cuts, power_cuts_lose_no_commit, 0,
+			    SIM_CUT_RANDOM + 1);
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(suite, tc);
 	suite_add_tcase(suite, cuts);
