@@ -14,6 +14,7 @@
 #include "tools/traxctl.h"
 
 #define ATTRIBUTE "trax.moves"
+#define NOTHING_MOVES "nothing is moved: no disk that rotates, or moves=0"
 /* Pause before it is tried again whether the daemon takes more files, or has
  * done all: 0.2 s. */
 #define LOOK_US 200000u
@@ -29,7 +30,7 @@ static int show(const char *path, const struct arguments *a)
 	if (a->json) {
 		print_json(order ? order : moves);
 	} else if (!order) {
-		puts("nothing is moved: no disk that rotates, or moves=0");
+		puts(NOTHING_MOVES);
 	} else {
 		state = fact_is_set(order, "paused") ? "paused" :
 			fact_is_set(order, "at_work") ||
@@ -157,6 +158,10 @@ static int order_now(const char *root, const struct arguments *a)
 	progress_clear(&batch.progress);
 	if (!rc && a->wait)
 		rc = wait_for_end(root);
+	if (rc && errno == EOPNOTSUPP) {
+		fprintf(stderr, "traxctl: %s: " NOTHING_MOVES "\n", root);
+		return EXIT_FAILED;
+	}
 	if (rc)
 		return complain(a, "order");
 	return a->wait ? show(root, a) : EXIT_SUCCESS;

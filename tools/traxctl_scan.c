@@ -450,7 +450,10 @@ int scan_main(int argc, char **argv)
 		rc = scan_copy_open(&sink.copy, a.copy, a.path);
 	if (rc) {
 		fprintf(stderr, "traxctl: %s: %s\n",
-			a.copy ? a.copy : a.manifest, strerror(-rc));
+			a.copy ? a.copy : a.manifest,
+			!a.copy && rc == -EINVAL ?
+			"not what \"traxctl scan --sum\" prints" :
+			strerror(-rc));
 		return EXIT_FAILED;
 	}
 	begun = time(NULL);
@@ -466,7 +469,8 @@ int scan_main(int argc, char **argv)
 	manifest_close(sink.manifest);
 	if (a.copy)
 		scan_copy_close(&sink.copy);
-	if (rc < 0)
-		fprintf(stderr, "traxctl: %s: %s\n", a.path, strerror(-rc));
-	return rc < 0 ? EXIT_FAILED : rc;
+	if (rc >= 0)
+		return rc;
+	errno = -rc;
+	return complain(&(struct arguments){ .path = a.path }, "scan");
 }

@@ -85,6 +85,9 @@ sums_agree
 # What has changed since, and what has without having been written to.
 scan --compare "$work/sums" >"$work/out.txt" || fail "compare"
 [ ! -s "$work/out.txt" ] || fail "nothing has changed"
+scan --compare "$0" >"$work/out.txt" 2>&1 && fail "compared with a script"
+grep -q 'not what "traxctl scan --sum" prints' "$work/out.txt" ||
+	fail "compared with a script: $(cat "$work/out.txt")"
 printf x >>"$mnt/tree/format.md"
 printf y | dd of="$mnt/tree/glossary.md" conv=notrunc status=none
 touch -d '2001-01-01' "$mnt/tree/glossary.md"

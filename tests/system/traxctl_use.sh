@@ -66,5 +66,6 @@ for command in metrics model top report heat errors sync tasks uuid grow \
 done
 refused 2 "of a block at most" replicas --set 99 /
 refused 2 "traxctl scan: " scan --nonsense
+refused 1 "/proc: no traxfs is mounted there" scan --path /proc --sum
 "$traxctl" --version | grep -q '^traxctl [0-9]' || fail --version
 echo "all good"
