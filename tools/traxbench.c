@@ -65,14 +65,25 @@ static void list_workloads(void)
 	exit(0);
 }
 
+static uint64_t take_number(const char *text, struct argp_state *state)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || *end || end == text || *text == '-')
+		argp_error(state, "not a number: \"%s\"", text);
+	return n;
+}
+
 static unsigned number(struct argp_state *state, const char *text)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
+	uint64_t n = take_number(text, state);
 
-	if (*end || end == text || n < 1 || n > 10000)
+	if (n < 1 || n > 10000)
 		argp_error(state, "not a number from 1 to 10000: %s", text);
-	return n;
+	return (unsigned)n;
 }
 
 /* How full a file system is that has aged, unless told. */
@@ -122,7 +133,7 @@ static error_t peers_parse(int key, char *arg, struct argp_state *state)
 		o->memory_mib = number(state, arg);
 		return 0;
 	case OPT_SIZE:
-		o->size_mib = (unsigned)strtoul(arg, NULL, 10);
+		o->size_mib = (unsigned)take_number(arg, state);
 		return 0;
 	case OPT_AGED:
 		o->aged_percent = arg ? number(state, arg) : AGED_PERCENT;
@@ -212,13 +223,13 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		call->options.drive = arg;
 		return 0;
 	case 'n':
-		call->options.requests = strtoull(arg, NULL, 10);
+		call->options.requests = take_number(arg, state);
 		return 0;
 	case 's':
-		call->options.seed = strtoull(arg, NULL, 10);
+		call->options.seed = take_number(arg, state);
 		return 0;
 	case 'm':
-		call->options.memory_mib = strtoull(arg, NULL, 10);
+		call->options.memory_mib = take_number(arg, state);
 		return 0;
 	case 'D':
 		call->options.device = arg;
@@ -227,7 +238,7 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		call->options.scratch = true;
 		return 0;
 	case OPT_HOST:
-		call->options.host_ns = strtoull(arg, NULL, 10) * 1000;
+		call->options.host_ns = take_number(arg, state) * 1000;
 		return 0;
 	case 'q':
 		call->options.quick = true;
@@ -335,13 +346,13 @@ static error_t layout_parse(int key, char *arg, struct argp_state *state)
 		options->drive = arg;
 		return 0;
 	case 'm':
-		options->memory_mib = strtoull(arg, NULL, 10);
+		options->memory_mib = take_number(arg, state);
 		return 0;
 	case 'M':
-		options->mib = strtoull(arg, NULL, 10);
+		options->mib = take_number(arg, state);
 		return 0;
 	case 's':
-		options->seed = strtoull(arg, NULL, 10);
+		options->seed = take_number(arg, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -379,13 +390,13 @@ static error_t replicas_parse(int key, char *arg, struct argp_state *state)
 		options->drive = arg;
 		return 0;
 	case 'r':
-		options->runs = (unsigned)strtoul(arg, NULL, 10);
+		options->runs = (unsigned)take_number(arg, state);
 		return 0;
 	case 'p':
-		options->percent = (unsigned)strtoul(arg, NULL, 10);
+		options->percent = (unsigned)take_number(arg, state);
 		return 0;
 	case 's':
-		options->seed = strtoull(arg, NULL, 10);
+		options->seed = take_number(arg, state);
 		return 0;
 	case ARGP_KEY_ARG:
 		options->workload = arg;
@@ -423,7 +434,7 @@ static error_t papers_parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 's':
-		options->seed = strtoull(arg, NULL, 10);
+		options->seed = take_number(arg, state);
 		return 0;
 	case 'q':
 		options->quick = true;
@@ -479,6 +490,16 @@ static int usage(FILE *to, int status)
 	return status;
 }
 
+/* Runs a command; its messages and help begin with "traxbench COMMAND". */
+static int run_command(unsigned i, int argc, char **argv)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "traxbench %s", commands[i].name);
+	argv[0] = name;
+	return commands[i].run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
@@ -489,6 +510,6 @@ int main(int argc, char **argv)
 		return usage(stdout, 0);
 	for (unsigned i = 0; argc > 1 && i < COMMANDS; i++)
 		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return run_command(i, argc - 1, argv + 1);
 	return usage(stderr, 64);
 }

@@ -68,4 +68,8 @@ refused 2 "of a block at most" replicas --set 99 /
 refused 2 "traxctl scan: " scan --nonsense
 refused 1 "/proc: no traxfs is mounted there" scan --path /proc --sum
 "$traxctl" --version | grep -q '^traxctl [0-9]' || fail --version
+"$top_builddir/traxbench" sched --seed many head >"$said" 2>&1 &&
+	fail "traxbench: a seed that is no number"
+grep -q '^traxbench sched: not a number: "many"' "$said" ||
+	fail "traxbench: $(cat "$said")"
 echo "all good"
