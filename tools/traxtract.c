@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <math.h>
 #include <mntent.h>
 #include <sched.h>
@@ -190,6 +191,20 @@ static enum extract_end list(const struct arguments *a)
 		err = draw(profile, a->plot);
 	profile_free(profile);
 	return err || fflush(stdout) ? EXTRACT_FAILED : EXTRACT_DONE;
+}
+
+/* May a new file be made there?  What takes hours to
+ * measure has to have a place. */
+static bool may_write(const char *path)
+{
+	char *copy = strdup(path);
+	bool may = copy && !access(dirname(copy), W_OK | X_OK);
+
+	if (!may)
+		msg_error("%s: nothing can be written there: %s", path,
+			  strerror(errno));
+	free(copy);
+	return may;
 }
 
 /* Writes to a new file and renames it: a half-written profile must not look
@@ -530,6 +545,9 @@ static enum extract_end run(const struct arguments *a, struct outcome *outcome)
 	const char *why;
 	int err;
 
+	if ((a->output && !may_write(a->output)) ||
+	    (a->plot && !may_write(a->plot)))
+		return EXTRACT_FAILED;
 	if (mounted_by_us(a->device))
 		return EXTRACT_REFUSED;
 	err = identify(a->device, "/sys", &id);

@@ -40,6 +40,9 @@ expect 4 "an image" ./traxtract -s "$dir/state" -o "$dir/p" "$dir/image"
 expect 8 "a small one" ./traxtract -s "$dir/state" -o "$dir/p" "$dir/small"
 [ ! -e "$dir/p" ] || { echo "a profile of nothing"; failed=1; }
 expect 1 "nothing there" ./traxtract -s "$dir/state" "$dir/nothing"
+expect 1 "no place" ./traxtract -s "$dir/state" -o "$dir/none/p" "$dir/image"
+grep -q "none/p: nothing can be written there" "$dir/err" ||
+	{ echo "no place: $(cat "$dir/err")"; failed=1; }
 expect 2 "no device" ./traxtract
 expect 2 "not the same" ./traxtract --destructive-on "$dir/small" \
 	"$dir/image"
