@@ -65,13 +65,10 @@ struct bench {
 
 static void turn(struct bench *b)
 {
-	uint64_t next_ns = fs_run(b->fs, 0);
-	uint64_t now_ns = sim_now_ns(b->rig.sim);
+	const uint64_t next_ns = fs_run(b->fs, 0);
 
-	if (sim_next_ns(b->rig.sim) < next_ns)
-		next_ns = sim_next_ns(b->rig.sim);
-	if (b->busy && next_ns != UINT64_MAX && next_ns > now_ns)
-		sim_advance(b->rig.sim, next_ns - now_ns);
+	if (b->busy)
+		rig_pass(&b->rig, next_ns);
 }
 
 static void client_done(struct fs_op *op)
@@ -95,14 +92,7 @@ static void client_submit(struct client *client)
 
 static int do_one(struct bench *b, struct fs_op *op)
 {
-	struct client *client = &b->client[0];
-
-	client->op = *op;
-	client_submit(client);
-	while (client->busy)
-		turn(b);
-	*op = client->op;
-	return op->rc;
+	return rig_do(&b->rig, b->fs, op);
 }
 
 /* ---- Writers ---- */

@@ -423,3 +423,35 @@ int rig_make_fs(struct rig *rig, struct fs_options *options, struct fs **fs)
 		err = mkfs_write(rig->env, disk, &mkfs, &plan);
 	return err ? err : fs_open(rig->env, disk, options, fs);
 }
+
+void rig_pass(const struct rig *rig, uint64_t to_ns)
+{
+	const uint64_t next_ns = sim_next_ns(rig->sim);
+	const uint64_t now_ns = sim_now_ns(rig->sim);
+
+	if (next_ns < to_ns)
+		to_ns = next_ns;
+	if (to_ns != UINT64_MAX && to_ns > now_ns)
+		sim_advance(rig->sim, to_ns - now_ns);
+}
+
+static void op_over(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+int rig_do(const struct rig *rig, struct fs *fs, struct fs_op *op)
+{
+	bool over = false;
+	uint64_t next_ns;
+
+	op->done = op_over;
+	op->owner = &over;
+	fs_submit(fs, op);
+	while (!over) {
+		next_ns = fs_run(fs, 0);
+		if (!over)
+			rig_pass(rig, next_ns);
+	}
+	return op->rc;
+}

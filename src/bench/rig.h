@@ -59,6 +59,13 @@ void rig_close(struct rig *rig);
  */
 int rig_make_fs(struct rig *rig, struct fs_options *options, struct fs **fs);
 
+/* Advances virtual time to the next event of the simulated disk, at most to
+ * `to_ns`. */
+void rig_pass(const struct rig *rig, uint64_t to_ns);
+/* Submits an operation and runs the file system, in virtual time, until it is
+ * over.  Returns its result. */
+int rig_do(const struct rig *rig, struct fs *fs, struct fs_op *op);
+
 /* Number of sectors of the disk that the model covers. */
 uint64_t rig_sectors(const struct rig *rig);
 

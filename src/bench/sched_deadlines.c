@@ -92,17 +92,11 @@ static uint64_t reader_turn(struct reader *reader, uint64_t now_ns);
 static void turn(struct bench *b, uint64_t until_ns)
 {
 	unsigned busy = b->busy;
-	uint64_t next_ns = fs_run(b->fs, 0), now_ns = sim_now_ns(b->rig.sim);
+	const uint64_t next_ns = fs_run(b->fs, 0);
 
 	/* A reader whose read is over goes on first. */
-	if (b->busy != busy)
-		return;
-	if (sim_next_ns(b->rig.sim) < next_ns)
-		next_ns = sim_next_ns(b->rig.sim);
-	if (until_ns < next_ns)
-		next_ns = until_ns;
-	if (next_ns != UINT64_MAX && next_ns > now_ns)
-		sim_advance(b->rig.sim, next_ns - now_ns);
+	if (b->busy == busy)
+		rig_pass(&b->rig, until_ns < next_ns ? until_ns : next_ns);
 }
 
 static void ask_done(struct fs_op *op)

@@ -97,14 +97,10 @@ struct mounted {
 
 static void turn(struct mounted *m)
 {
-	uint64_t next_ns = fs_run(m->fs, 0);
-	uint64_t to_ns = sim_next_ns(m->rig.sim);
-	uint64_t now_ns = sim_now_ns(m->rig.sim);
+	const uint64_t next_ns = fs_run(m->fs, 0);
 
-	if (next_ns < to_ns)
-		to_ns = next_ns;
-	if (m->busy && to_ns != UINT64_MAX && to_ns > now_ns)
-		sim_advance(m->rig.sim, to_ns - now_ns);
+	if (m->busy)
+		rig_pass(&m->rig, next_ns);
 }
 
 static void slot_done(struct fs_op *op)
@@ -129,15 +125,14 @@ static void slot_submit(struct bench_slot *bench_slot)
 static int do_one(struct mounted *m, const struct fs_op *op,
 		  struct fs_attr *attr)
 {
-	struct bench_slot *bench_slot = &m->bench_slot[0];
+	struct fs_op done = *op;
+	int err = rig_do(&m->rig, m->fs, &done);
 
-	bench_slot->op = *op;
-	slot_submit(bench_slot);
-	while (m->busy)
-		turn(m);
+	if (err && !m->err)
+		m->err = err;
 	if (attr)
-		*attr = bench_slot->op.attr;
-	return bench_slot->op.rc;
+		*attr = done.attr;
+	return err;
 }
 
 /* ---- flows ---- */

@@ -116,14 +116,9 @@ static void slot_submit(struct bench_slot *bench_slot, const struct fs_op *op)
  * `until_ns`. */
 static void turn(struct bench *b, uint64_t until_ns)
 {
-	uint64_t next_ns = fs_run(b->fs, 0);
-	uint64_t to_ns = sim_next_ns(b->rig.sim);
-	uint64_t now_ns = sim_now_ns(b->rig.sim);
+	const uint64_t next_ns = fs_run(b->fs, 0);
 
-	to_ns = next_ns < to_ns ? next_ns : to_ns;
-	to_ns = until_ns < to_ns ? until_ns : to_ns;
-	if (to_ns != UINT64_MAX && to_ns > now_ns)
-		sim_advance(b->rig.sim, to_ns - now_ns);
+	rig_pass(&b->rig, until_ns < next_ns ? until_ns : next_ns);
 }
 
 static int do_one(struct bench *b, const struct fs_op *op,

@@ -115,12 +115,8 @@ static void op_done(struct fs_op *op)
  * passes by itself. */
 static void time_pass(const struct rig *rig, uint64_t to_ns)
 {
-	if (!rig->sim)
-		return;
-	if (sim_next_ns(rig->sim) < to_ns)
-		to_ns = sim_next_ns(rig->sim);
-	if (to_ns != UINT64_MAX && to_ns > sim_now_ns(rig->sim))
-		sim_advance(rig->sim, to_ns - sim_now_ns(rig->sim));
+	if (rig->sim)
+		rig_pass(rig, to_ns);
 }
 
 /* Runs the file system once; unless *done, advances time to its next event, at

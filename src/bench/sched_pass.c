@@ -39,36 +39,18 @@ struct pass {
 
 static void turn(struct pass *p)
 {
-	uint64_t next_ns = fs_run(p->fs, 0), to_ns;
-	uint64_t scrub_ns = p->scrub ? scrub_run(p->scrub) : UINT64_MAX;
+	const uint64_t next_ns = fs_run(p->fs, 0);
+	const uint64_t scrub_ns = p->scrub ? scrub_run(p->scrub) : UINT64_MAX;
 
-	to_ns = sim_next_ns(p->rig.sim);
-	if (next_ns < to_ns)
-		to_ns = next_ns;
-	if (scrub_ns < to_ns)
-		to_ns = scrub_ns;
-	if (p->busy && to_ns > sim_now_ns(p->rig.sim) && to_ns != UINT64_MAX)
-		sim_advance(p->rig.sim, to_ns - sim_now_ns(p->rig.sim));
+	if (p->busy)
+		rig_pass(&p->rig, scrub_ns < next_ns ? scrub_ns : next_ns);
 }
 
 /* ---- a file system that is full ---- */
 
-static void op_done(struct fs_op *op)
-{
-	struct pass *p = op->owner;
-
-	p->busy--;
-}
-
 static int do_op(struct pass *p, struct fs_op *op)
 {
-	op->done = op_done;
-	op->owner = p;
-	p->busy++;
-	fs_submit(p->fs, op);
-	while (p->busy)
-		turn(p);
-	return op->rc;
+	return rig_do(&p->rig, p->fs, op);
 }
 
 /* Makes files without content: what lies in their sectors is read, and not

@@ -76,14 +76,10 @@ static uint64_t draw(struct used *u, uint64_t n)
 
 static void turn(struct used *u)
 {
-	uint64_t next_ns = fs_run(u->fs, 0);
-	uint64_t to_ns = sim_next_ns(u->rig.sim);
-	uint64_t now_ns = sim_now_ns(u->rig.sim);
+	const uint64_t next_ns = fs_run(u->fs, 0);
 
-	if (next_ns < to_ns)
-		to_ns = next_ns;
-	if (u->busy && to_ns != UINT64_MAX && to_ns > now_ns)
-		sim_advance(u->rig.sim, to_ns - now_ns);
+	if (u->busy)
+		rig_pass(&u->rig, next_ns);
 }
 
 static void op_over(struct fs_op *op)

@@ -66,21 +66,18 @@ static int crash_do_until(struct crash *c, struct fs_op *op, uint64_t until_ns)
 	fs_submit(c->fs, op);
 	while (!done) {
 		const uint64_t next_ns = fs_run(c->fs, 0);
-		uint64_t to_ns = sim_next_ns(c->rig.sim);
 
 		if (!done && sim_now_ns(c->rig.sim) >= until_ns)
 			return -ETIMEDOUT;
-		to_ns = to_ns < next_ns ? to_ns : next_ns;
-		if (!done && to_ns != UINT64_MAX &&
-		    to_ns > sim_now_ns(c->rig.sim))
-			sim_advance(c->rig.sim, to_ns - sim_now_ns(c->rig.sim));
+		if (!done)
+			rig_pass(&c->rig, next_ns);
 	}
 	return op->rc;
 }
 
 static int crash_do(struct crash *c, struct fs_op *op)
 {
-	return crash_do_until(c, op, UINT64_MAX);
+	return rig_do(&c->rig, c->fs, op);
 }
 
 static int make_file(struct crash *c, uint64_t dir, enum fs_op_type type,

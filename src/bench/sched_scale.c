@@ -61,12 +61,10 @@ void scale_turn(struct scale *s, const bool *done)
 	const uint64_t begin_ns = thread_ns();
 	const uint64_t next_ns = fs_run(s->fs, 0);
 	const uint64_t cpu_ns = thread_ns() - begin_ns;
-	uint64_t to_ns = sim_next_ns(s->rig.sim);
 
 	s->turn_cpu_ns = s->turn_cpu_ns > cpu_ns ? s->turn_cpu_ns : cpu_ns;
-	to_ns = to_ns < next_ns ? to_ns : next_ns;
-	if (!*done && to_ns != UINT64_MAX && to_ns > sim_now_ns(s->rig.sim))
-		sim_advance(s->rig.sim, to_ns - sim_now_ns(s->rig.sim));
+	if (!*done)
+		rig_pass(&s->rig, next_ns);
 }
 
 int scale_do(struct scale *s, struct fs_op *op)

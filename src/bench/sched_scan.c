@@ -189,17 +189,6 @@ static void client_ask(struct scan_client *client)
 
 /* ---- turns ---- */
 
-static void advance(struct scan_bench *b, uint64_t to_ns)
-{
-	uint64_t next_ns = sim_next_ns(b->rig.sim);
-	uint64_t now_ns = sim_now_ns(b->rig.sim);
-
-	if (next_ns < to_ns)
-		to_ns = next_ns;
-	if (to_ns != UINT64_MAX && to_ns > now_ns)
-		sim_advance(b->rig.sim, to_ns - now_ns);
-}
-
 static void clients_turn(struct scan_bench *b, double part)
 {
 	uint64_t now_ns = sim_now_ns(b->rig.sim), next_ns;
@@ -214,7 +203,7 @@ static void clients_turn(struct scan_bench *b, double part)
 	for (i = 0; i < b->load->clients; i++)
 		if (b->client[i].wake_ns && b->client[i].wake_ns < next_ns)
 			next_ns = b->client[i].wake_ns;
-	advance(b, next_ns);
+	rig_pass(&b->rig, next_ns);
 }
 
 static void count(struct fs_op *op)
@@ -230,7 +219,7 @@ static int do_one(struct scan_bench *b, struct fs_op *op)
 	op->owner = &over;
 	fs_submit(b->fs, op);
 	while (!over)
-		advance(b, fs_run(b->fs, 0));
+		rig_pass(&b->rig, fs_run(b->fs, 0));
 	return op->rc;
 }
 
