@@ -38,7 +38,6 @@ const struct sched_experiment sched_table[] = {
 	  sched_scale },
 	{ "cut", "others beside the end of a file of very many extents",
 	  sched_cut },
-	{ "doubt", "a wrong model against a plain queue", sched_doubt },
 	{ NULL, NULL, NULL },
 };
 

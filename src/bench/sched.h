@@ -54,7 +54,6 @@ int sched_age(const struct sched_options *options);
 int sched_clean(const struct sched_options *options);
 int sched_postmark(const struct sched_options *options);
 int sched_fsync(const struct sched_options *options);
-int sched_doubt(const struct sched_options *options);
 int sched_unpack(const struct sched_options *options);
 int sched_recover(const struct sched_options *options);
 int sched_scale(const struct sched_options *options);
