@@ -17,10 +17,10 @@
 #define VALUE_BYTES 1500u	/* of an attribute: ten of these fill a leaf */
 #define CHANGES 150u		/* in one turn of work */
 #define MOVE_TURNS 200u		/* most turns of the mover at a time */
-#define MAX_TURNS 10000000u	/* after these nothing goes on any more */
+#define MAX_TURNS 10000000u	/* turns after which the test fails */
 #define NAME "user.beside"
 
-/* What was durable when the next event had this number. */
+/* The versions that were durable when the next event had this number. */
 struct synced {
 	uint64_t event;
 	unsigned version[FILES];
@@ -33,8 +33,8 @@ struct beside {
 	struct world *world;
 	struct moves *mover;	/* NULL: no moves */
 	uint64_t dir;
-	/* The newest version, and how many of the last ones were refused: they
-	 * may be there or not. */
+	/* The newest version, and how many of the last changes were refused:
+	 * their versions may be there or not. */
 	unsigned version[FILES], unsure[FILES];
 	struct synced *synced;
 	size_t syncs;
@@ -69,8 +69,8 @@ static void call_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
-/* No time passes but what it takes: else there would be a checkpoint between
- * any two of them. */
+/* Runs one operation.  No other time passes, or there would be a checkpoint
+ * between any two operations. */
 static int call(struct beside *b, struct fs_op *op)
 {
 	bool done = false;

@@ -26,7 +26,7 @@ void beside_make(struct beside *beside, struct fs *fs, struct world *world);
 void beside_open(struct beside *beside, struct fs *fs, struct world *world);
 void beside_close(struct beside *beside);
 
-/* Works for a while; operations may fail. */
+/* Does some random changes and moves; operations may fail. */
 void beside_work(struct beside *beside);
 
 /*

@@ -8,7 +8,7 @@
 #include "tests/rig/lab.h"
 
 struct damage {
-	enum problem problem;	/* must be found */
+	enum problem problem;	/* the problem that the check must find */
 	void (*apply)(struct lab *lab);
 	bool loaded;		/* changes the loaded set; else the disk */
 	uint64_t victim;	/* need not be whole; 0: nobody's loss */

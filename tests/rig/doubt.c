@@ -11,7 +11,7 @@
 #include "tests/rig/doubt.h"
 #include "tests/rig/test.h"
 
-/* After these a head that believes the right model predicts. */
+/* Accesses after which a head with the right model predicts. */
 #define LEARN_ACCESSES 200u
 
 static struct spec *read_spec(const char *drive, uint64_t sectors)

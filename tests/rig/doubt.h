@@ -1,7 +1,6 @@
 /*
- * doubt.h - a drive, and what is believed of it, which may be wrong: two
- * specifications of the same drive, one for the simulation, one for the code
- * under test.
+ * doubt.h - a drive and a model of it that may be wrong: two specifications of
+ * the same drive, one for the simulation, one for the code under test.
  */
 #ifndef TRAX_RIG_DOUBT_H
 #define TRAX_RIG_DOUBT_H
@@ -23,7 +22,7 @@ enum doubt_kind {
 
 struct doubt {
 	struct spec *is, *model;
-	struct geom *geom;	/* as believed */
+	struct geom *geom;	/* of the model */
 };
 
 /* `drive`: of drives/, or "random:SEED" (sim/named.h).  `sectors`: of the drive
@@ -32,7 +31,7 @@ void doubt_init(struct doubt *doubt, const char *drive, uint64_t sectors,
 		enum doubt_kind kind);
 void doubt_fini(struct doubt *doubt);
 
-/* A head that begins with this belief; head_close. */
+/* Opens a head that begins with the model; the caller closes it. */
 struct head *doubt_head(const struct doubt *doubt, struct env *env);
 
 /* Reads blocks here and there and writes them back, until the head has learned

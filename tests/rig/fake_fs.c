@@ -1,5 +1,5 @@
 /*
- * fake_fs.c - fs/fs.h in memory, for tests of what stands above it.
+ * fake_fs.c - fs/fs.h in memory, for tests of src/fuse and the tools.
  *
  * Nodes by number; a directory's entries are a list, and one map finds an
  * entry by (directory, name).  Every operation is done at once.  No
@@ -575,8 +575,8 @@ int fs_close(struct fs *fs)
 	return 0;
 }
 
-/* A READ or WRITE at this offset waits for a SYNCFS, as if the disk was slow or
- * memory short. */
+/* A READ or WRITE at this offset waits for a SYNCFS, as if the disk were slow
+ * or memory short. */
 #define WAITING_OFFSET (1ull << 41)
 
 void fs_submit(struct fs *fs, struct fs_op *op)

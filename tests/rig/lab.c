@@ -308,7 +308,7 @@ static void make_tree(struct lab *lab, uint64_t data)
 	}
 }
 
-/* A run of sectors that nobody has. */
+/* Finds a run of free sectors. */
 static uint64_t find_room(const struct lab *lab, uint64_t sectors)
 {
 	uint64_t at = 0;

@@ -1,5 +1,5 @@
 /*
- * lab.h - a small file system made of known items, and hands to damage it.
+ * lab.h - a small file system made of known items, and functions to damage it.
  *
  * Made without the file system's code: mkfs, then items put together here and
  * written by the check's own rebuild.
@@ -35,25 +35,25 @@ struct lab {
 	struct item_set set;		/* all items, when loaded */
 };
 
-/* Nothing but a root directory, as mkfs leaves it. */
+/* Makes a lab with nothing but a root directory, as mkfs leaves it. */
 void lab_init_empty(struct lab *lab);
 void lab_init(struct lab *lab);
 /* Begins with this content, a clone of lab_content of another lab. */
 void lab_init_from(struct lab *lab, const struct media *content);
 void lab_fini(struct lab *lab);
 
-/* All items into lab->set; what is changed there is written by lab_store. */
+/* Reads all items into lab->set; lab_store writes what is changed there. */
 void lab_load(struct lab *lab);
 void lab_store(struct lab *lab);
 
 /* Forgets the loaded set; nothing is written. */
 void lab_unload(struct lab *lab);
 
-/* Changes of the loaded set. */
+/* Change the loaded set. */
 void lab_put(struct lab *lab, struct key key, const void *value,
 	     size_t bytes);
 void lab_kill(struct lab *lab, struct key key);
-/* The value of an item, to be changed in place. */
+/* Returns the value of an item, which may be changed in place. */
 void *lab_value(struct lab *lab, struct key key);
 struct inode_item *lab_inode(struct lab *lab, uint64_t ino);
 /* The key of a name. */
@@ -78,10 +78,10 @@ void lab_edit_leaf(struct lab *lab, unsigned index,
 void lab_edit_root_node(struct lab *lab,
 			void (*edit)(struct lab *lab,
 				     struct node_header *node));
-/* Where a leaf lies, and where its mirror. */
+/* Gives the sectors of a leaf and of its mirror. */
 void lab_leaf_sectors(struct lab *lab, struct key key, uint64_t sector[2]);
 
-/* Changes the root and its payload; written to both copies. */
+/* Changes the root and its payload, in both copies. */
 void lab_edit_root(struct lab *lab,
 		   void (*edit)(struct root *root, uint8_t *payload));
 

@@ -1,5 +1,5 @@
 /*
- * mutate.c - any bytes as damage to the lab's file system.
+ * mutate.c - see mutate.h.
  */
 #include "tests/rig/mutate.h"
 
@@ -33,7 +33,7 @@ static void item_byte(struct lab *lab, const struct mutation *m)
 	uint8_t *byte = &value[m->a % item->bytes], old = *byte;
 
 	*byte = m->value;
-	/* What no writer could have written is for node_* below. */
+	/* Values that no writer writes are for node_* below. */
 	if (item_verify(item->key, value, item->bytes))
 		*byte = old;
 }
@@ -69,14 +69,14 @@ static void node_bytes(struct lab *lab, const struct mutation *m)
 	lab_edit_leaf(lab, m->b, leaf_byte, &copy);
 }
 
-/* Anything on the disk, checksums as they are. */
+/* Changes any byte on the disk and leaves checksums as they are. */
 static void disk_byte(struct lab *lab, const struct mutation *m)
 {
 	sim_flip(lab->sim, (m->b ^ (uint32_t)m->a << 3) % LAB_SECTORS,
 		 m->value);
 }
 
-/* Where most of the metadata is: the start of the disk. */
+/* Changes a byte at the start of the disk, where most metadata lies. */
 static void disk_front(struct lab *lab, const struct mutation *m)
 {
 	sim_flip(lab->sim, m->a % 4096, m->b % 4096);
@@ -97,8 +97,8 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* Changes of items first, all at once; the disk then, as nothing can be loaded
- * from a damaged one. */
+/* Changes items first, all at once, then the disk: nothing can be loaded from a
+ * damaged one. */
 void mutate(struct lab *lab, const uint8_t *data, size_t bytes, unsigned max)
 {
 	size_t i, n = bytes / sizeof(struct mutation);
@@ -137,7 +137,7 @@ static bool no_loss(void *arg, const struct check_found *found)
 {
 	uint64_t *serious = arg;
 
-	/* Data that is gone stays gone. */
+	/* Lost data stays lost after a repair. */
 	if (strncmp(found->problem->name, "data-", 5) != 0 &&
 	    found->problem->severity > CHECK_NOTE)
 		++*serious;

@@ -1,7 +1,7 @@
 /*
  * rig_fs.h - a file system on a simulated disk, for tests of src/fs: operations
- * run one at a time to their end.  Everything fails the test by itself when it
- * cannot go on; results of operations are returned.
+ * run one at a time to their end.  These functions fail the test when they
+ * cannot go on; they return the results of operations.
  */
 #ifndef TRAX_RIG_RIG_FS_H
 #define TRAX_RIG_RIG_FS_H
@@ -26,11 +26,11 @@ void rig_close(struct rig *rig);
 void rig_remount(struct rig *rig);
 void rig_crash(struct rig *rig);
 
-/* Runs until it is done; returns op->rc. */
+/* Runs the file system until the operation is over; returns op->rc. */
 int rig_do(struct rig *rig, struct fs_op *op);
-/* Runs until it is true. */
+/* Runs the file system until *done is true. */
 void rig_run_until(struct rig *rig, const bool *done);
-/* Runs until there is nothing left to do in the background. */
+/* Runs the file system until no work is left in the background. */
 void rig_settle(struct rig *rig);
 
 /* Short forms.  `ino` may be NULL. */
@@ -53,7 +53,7 @@ int rig_release(struct rig *rig, uint64_t ino);
 int rig_sync(struct rig *rig);
 int rig_setxattr(struct rig *rig, uint64_t ino, const char *name,
 		 const void *value, size_t bytes, uint32_t flags);
-/* The value's size or an error. */
+/* Returns the size of the value, or a negative errno. */
 int rig_getxattr(struct rig *rig, uint64_t ino, const char *name, void *value,
 		 size_t bytes);
 int rig_removexattr(struct rig *rig, uint64_t ino, const char *name);

@@ -1,5 +1,5 @@
 /*
- * test.h - what every unit test program needs: run a suite, say the result.
+ * test.h - what every unit test program needs: runs a suite, random numbers.
  */
 #ifndef TRAX_RIG_TEST_H
 #define TRAX_RIG_TEST_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The exit status of main(). */
+/* Runs the suite; returns the exit status of main(). */
 static inline int test_run(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);

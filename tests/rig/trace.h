@@ -49,7 +49,7 @@ struct trace {
 struct trace *trace_read(const char *path);
 void trace_free(struct trace *trace);
 
-/* By enum fs_op_type; NULL: operations of this type are left out. */
+/* Names by enum fs_op_type; NULL: operations of this type are left out. */
 extern const char *const trace_types[FS_OP_TYPES];
 
 #endif

@@ -230,7 +230,7 @@ static struct op *op_new(struct world *w, enum op_kind kind)
 	return op;
 }
 
-/* Neighbours, in ascending order now and then. */
+/* Begins a transaction on neighbours, now and then in ascending order. */
 void world_begin_change(struct world *w)
 {
 	struct op *op = op_new(w, OP_CHANGE);
@@ -277,7 +277,7 @@ bool world_turn(struct world *w)
 	if (queue_poll(w->queue, 0) < 0)
 		return false;
 	if (!sim_outstanding(w->sim) && next > sim_now_ns(w->sim)) {
-		/* Only time can help. */
+		/* Only time brings the next event. */
 		if (next == UINT64_MAX)
 			sim_advance(w->sim, 1000000);
 		else
@@ -323,7 +323,7 @@ static int wait_for(struct world *w, struct told *told, uint64_t txns)
 
 int world_commit(struct world *w)
 {
-	/* Static: after a crash nobody takes it back. */
+	/* Static: after a crash a late call may still write to it. */
 	static struct told told;
 	const uint64_t txns = w->txns;
 
@@ -394,7 +394,7 @@ void world_spoil(struct world *w, bool interior)
 		if (le32_get(h->magic) != TRAX_NODE_MAGIC ||
 		    le64_get(h->addr) != at || !h->level == interior)
 			continue;
-		/* Old ones are spoilt too, that is no matter. */
+		/* Old nodes may be spoilt as well. */
 		if (interior || leaves++ % 8 == 0)
 			ck_assert_int_eq(sim_flip(w->sim, at + 7, 99), 0);
 	}
@@ -674,7 +674,7 @@ void world_fini(struct world *w)
 
 /* ---- Mounting ---- */
 
-/* The first free megabyte, as alloc would. */
+/* Chooses the first free megabyte, as alloc would. */
 static int pick_track(void *arg, traxaddr *addr, uint32_t *sectors)
 {
 	struct world *w = arg;

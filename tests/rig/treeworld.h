@@ -26,7 +26,7 @@ struct change {
 };
 
 struct world {
-	const struct doubt *doubt;	/* NULL: no drive that is known */
+	const struct doubt *doubt;	/* NULL: the drive is not known */
 	struct head *head;
 	struct sim *sim;
 	struct queue *queue;
@@ -45,8 +45,8 @@ struct world {
 	unsigned next_version;
 	struct change *change;
 	size_t changes, room;
-	uint64_t txns;		/* that changed something, in order */
-	uint64_t acked;		/* of these known to be durable */
+	uint64_t txns;		/* transactions that changed something */
+	uint64_t acked;		/* first of these known to be durable */
 	struct list ops;	/* transactions under way */
 	unsigned open;		/* their number */
 	uint64_t refused;
@@ -62,9 +62,9 @@ void world_init_on(struct world *w, const struct world *base,
 		   const struct media *content, uint64_t seed);
 void world_fini(struct world *w);
 
-/* 0 or what tree_open or tree_start says. */
+/* Mounts; returns 0 or the error of tree_open or tree_start. */
 int world_mount(struct world *w);
-/* Only tree_open. */
+/* Calls tree_open, and not tree_start. */
 int world_open(struct world *w, bool read_only);
 int world_unmount(struct world *w);
 /* Forgets the tree and its queue, as a crash does. */
@@ -96,12 +96,12 @@ int world_do(struct world *w, const struct tree_bounds *bounds, world_fn fn,
  * or in every eighth leaf, as they stand in the node tracks. */
 void world_spoil(struct world *w, bool interior);
 
-/* The tree holds exactly the model. */
+/* Fails unless the tree holds exactly the model. */
 void world_compare(struct world *w);
 /* After a crash: the tree holds a state the model was in, no older than what
  * was acknowledged; the model becomes that state. */
 void world_compare_crashed(struct world *w);
-/* tree_check, and no slot is lost. */
+/* Checks the tree, and that no slot is lost. */
 void world_check(struct world *w);
 
 struct key world_key(unsigned item);

@@ -21,7 +21,7 @@ struct world {
 	bool record;
 	struct sim_moment **moment;	/* of event i at [i - 1] */
 	uint64_t moments, room;
-	/* What it says at each moment is kept beside it; NULL: nothing. */
+	/* Its result is kept beside each moment; NULL: none is. */
 	uint64_t (*note)(void *arg);
 	void *note_arg;
 	uint64_t *noted;
@@ -37,16 +37,16 @@ void world_fini(struct world *world);
 /* fs_submit, with `inside` set meanwhile. */
 void world_submit(struct world *world, struct fs *fs, struct fs_op *op);
 
-/* Lets the file system work once, then time pass to what comes next. */
+/* Runs the file system once, then lets time pass to the next event. */
 void world_drive(struct world *world, struct fs *fs);
 
-/* The same, but no time passes beyond this. */
+/* The same, but time passes to this moment at most. */
 void world_drive_until(struct world *world, struct fs *fs, uint64_t until_ns);
 
 /* Runs the file system until the operation is done; returns op->rc. */
 int world_call(struct fs *fs, struct world *world, struct fs_op *op);
 
-/* The generator all tests draw from (splitmix64). */
+/* Returns the next number of the generator of all tests (splitmix64). */
 uint64_t world_random(uint64_t *state);
 
 #endif
