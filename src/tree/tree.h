@@ -373,11 +373,4 @@ struct tree_stats {
 };
 void tree_get_stats(const struct tree *tree, struct tree_stats *out);
 
-/*
- * For tests: walks the whole tree, in memory and on disk, and checks nodes,
- * ranges, levels, checksums (mirrors too), slots and the cache.  Waits for its
- * reads.  *slots: node slots that the tree uses.  -EUCLEAN, reported.
- */
-int tree_check(struct tree *tree, uint64_t *slots);
-
 #endif

@@ -17,7 +17,7 @@
  *   logged_data.c  logged data found by recovery
  *   groups.c      loading free sets, new node tracks
  *   track_leave.c  node tracks that go back to the free space
- *   tree_format.c the first tree        tree_verify.c  tree_check
+ *   tree_format.c the first tree
  */
 #ifndef TRAX_TREE_TREE_INTERNAL_H
 #define TRAX_TREE_TREE_INTERNAL_H

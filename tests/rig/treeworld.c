@@ -10,6 +10,7 @@
 #include "base/csum.h"
 #include "base/msg.h"
 #include "tests/rig/test.h"
+#include "tests/rig/tree_verify.h"
 
 #define MAX_VALUE 3800u		/* bytes: four of these fill a leaf */
 #define OP_ITEMS 6		/* most items that one transaction changes */

@@ -20,6 +20,7 @@
 #include "scrub/scrub.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"
+#include "tests/rig/tree_verify.h"
 #include "tree/tree_internal.h"
 
 #define MIB 128u

@@ -1,10 +1,12 @@
 /*
- * tree_verify.c - checks the whole tree, for tests.
+ * tree_verify.c - see tree_verify.h.
  *
  * Resident nodes are checked as they are in memory, the others as they are on
  * the disk, both copies.  A clean node in memory must be equal to the one on
  * the disk.
  */
+#include "tests/rig/tree_verify.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
