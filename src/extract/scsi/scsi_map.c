@@ -17,8 +17,7 @@
  * A sum proves its summands only if none holds more than predicted, and if no
  * spares make up for a slip.  So the beginning of the last track of every
  * region (a cylinder, or a sweep along a surface) is asked for, which is the
- * one that slips move whoever makes up for them; it is left out for some
- * regions only while slips are seen to move all that follows.
+ * one that slips move whoever makes up for them.
  *
  * All else that could be believed wrongly is found by one means (map_doubt).
  * An order with its sizes begins as measured, track by track.  Whenever
@@ -26,9 +25,8 @@
  * changes, an order that ends, a track that is not there), the beginnings of
  * the slots before it are asked for, one round of those that nothing is known
  * of: if they are right, so is all that is believed since it began.  If one is
- * not, the map goes back to there and asks slot by slot, and if there is a size
- * that is too small then, track by track.  What was asked before is not asked
- * of the drive again.
+ * not, the map goes back to there and asks track by track.  What was asked
+ * before is not asked of the drive again.
  *
  * At the end tracks are tried at random; if any is wrong, all is done again
  * track by track.
@@ -48,19 +46,12 @@
 #define SLIPPED_MAX 64u		/* tracks in a row that hold nothing */
 /* Tracks of a slot in a row that hold less by the same: another zone. */
 #define ZONE_TIMES 3u
-/* Regions whose slips moved what follows, after which several regions are
- * asked about at once; as many as that. */
-#define PUSHED 2u
-#define REGIONS_MOST 8u
 /* Tracks of a slot that tell its size: the first may have slips. */
 #define SEEN 2u
 #define FACTS 128u
 #define LEARN_FIRST 4u		/* tracks of an unknown slot, then more */
 #define LEARN_MOST (UINT64_C(1) << 24)
 #define PROGRESS_EACH 256u
-
-/* How much is asked about. */
-enum grade { BY_TRACK, BY_SLOT, BY_REGION };
 
 /* A track of the order and its first block. */
 struct fact {
@@ -79,7 +70,6 @@ struct state {
 
 	uint64_t lost_last;	/* the last track of a region ... */
 	int64_t lost;		/* ... in which so many blocks are missing */
-	unsigned lost_tracks;	/* in so many of its tracks */
 };
 
 struct map {
@@ -88,14 +78,10 @@ struct map {
 	struct scsi_map *out;
 	uint32_t surfaces;	/* of the actuators before this one */
 	bool walk;		/* all is asked track by track */
-	bool spares;		/* some region's spares make up for slips */
-	bool skipped;		/* regions that were not asked about */
-	unsigned pushed;	/* regions whose slips moved what follows */
-	unsigned regions;	/* to ask about at once */
 
 	struct state now;
 	struct state safe;	/* the map is right up to there */
-	uint64_t until[2];	/* blocks: by track, by slot before these */
+	uint64_t doubted;	/* block: all before are asked by track */
 
 	struct ask_spot here;	/* where the block here_first is */
 	uint64_t here_first;
@@ -122,11 +108,9 @@ static uint64_t map_predict(const struct map *m, uint64_t track)
 	       cycle_blocks_before(c, m->now.track);
 }
 
-static enum grade map_grade(const struct map *m)
+static bool map_by_track(const struct map *m)
 {
-	if (m->walk || m->now.first < m->until[BY_TRACK])
-		return BY_TRACK;
-	return m->now.first < m->until[BY_SLOT] ? BY_SLOT : BY_REGION;
+	return m->walk || m->now.first < m->doubted;
 }
 
 /* ---- doubt ---- */
@@ -138,18 +122,17 @@ static void map_safe(struct map *m)
 		m->safe.last = m->now.runs.v[m->now.runs.n - 1];
 }
 
-static void map_go_back(struct map *m, enum grade grade)
+static void map_go_back(struct map *m)
 {
 	struct track_runs runs = m->now.runs;
 
-	m->until[grade] = m->now.first + 1;
+	m->doubted = m->now.first + 1;
 	m->now = m->safe;
 	m->now.runs.v = runs.v;
 	m->now.runs.room = runs.room;
 	if (m->now.runs.n)
 		runs.v[m->now.runs.n - 1] = m->safe.last;
 	m->facts = 0;
-	m->regions = 1;
 }
 
 /* 1: the runs before the present track begin where it is believed, a round of
@@ -180,30 +163,21 @@ static int map_confirm(struct map *m)
 
 /*
  * Something has come up that slips do not explain.  1: what is believed up to
- * here is right, or has been asked as closely as `most`, and is safe now; 0: it
- * is asked once more.
+ * here is right, or has been asked track by track, and is safe now; 0: it is
+ * asked once more.
  */
-static int map_doubt(struct map *m, enum grade most)
+static int map_doubt(struct map *m)
 {
-	enum grade grade = map_grade(m);
-	int rc = grade <= most;
+	int rc = map_by_track(m) ? 1 : map_confirm(m);
 
-	if (!rc && grade == BY_REGION)
-		rc = map_confirm(m);
 	if (rc == 1)
 		map_safe(m);
 	else if (!rc)
-		map_go_back(m, grade - 1);
+		map_go_back(m);
 	return rc;
 }
 
 /* ---- tracks that are taken ---- */
-
-/* May a region's spares make up for its slips? */
-static bool map_may_spare(const struct map *m)
-{
-	return m->spares || m->pushed < PUSHED;
-}
 
 static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 {
@@ -222,24 +196,11 @@ static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 	return runs_add(&m->now.runs, &run);
 }
 
-/* Slips of a region have moved what follows, or have not. */
-static int map_lost(struct map *m, bool made_up)
-{
-	m->spares |= made_up;
-	m->pushed += m->now.lost_tracks == 1;
-	m->now.lost = m->now.lost_tracks = 0;
-	return made_up && m->skipped ? -ESTALE : 0;
-}
-
 /* Blocks are missing in the present track. */
 static void map_lose(struct map *m, uint64_t last, int32_t n)
 {
-	bool same = m->now.lost_last == last;
-
-	m->now.lost = (same ? m->now.lost : 0) + n;
-	m->now.lost_tracks = (same ? m->now.lost_tracks : 0) + 1;
+	m->now.lost = (m->now.lost_last == last ? m->now.lost : 0) + n;
 	m->now.lost_last = last;
-	m->regions = (m->regions + 1) / 2;
 }
 
 /* Takes the tracks before `end` as predicted. */
@@ -251,8 +212,8 @@ static int map_take(struct map *m, uint64_t end)
 	struct order_slot *slot;
 	int err = 0;
 
-	if (m->now.lost && end > m->now.lost_last)
-		err = map_lost(m, false);
+	if (end > m->now.lost_last)
+		m->now.lost = 0;
 	while (!err && m->now.track < end) {
 		n = c->slot[cycle_slot_of(c, m->now.track, &in_slot)].tracks -
 		    in_slot;
@@ -270,8 +231,7 @@ static int map_take(struct map *m, uint64_t end)
 static void map_size(struct map *m, uint32_t blocks)
 {
 	order_set_size(&m->now.order, m->now.track, blocks);
-	m->facts = m->pushed = 0;
-	m->regions = 1;
+	m->facts = 0;
 }
 
 /* Takes the present track, behind which the next block is `end`. */
@@ -291,10 +251,8 @@ static int map_take_track(struct map *m, uint64_t end)
 	slot = order_slot_of(o, track);
 	zone = more < 0 && slot->seen &&
 	       order_odd(o, track, more) >= ZONE_TIMES;
-	if (zone)
-		rc = map_doubt(m, BY_SLOT);
-	else if (more > 0 && !made_up && slot->summed)
-		rc = map_doubt(m, BY_TRACK);
+	if (zone || (more > 0 && !made_up && slot->summed))
+		rc = map_doubt(m);
 	if (rc <= 0)
 		return rc;
 	if (!slot->seen || zone || (more > 0 && !made_up))
@@ -303,8 +261,8 @@ static int map_take_track(struct map *m, uint64_t end)
 		map_lose(m, last, -more);
 	err = map_add(m, 1, blocks);
 	m->now.first = end;
-	if (!err && track == last && m->now.lost_last == last && m->now.lost)
-		err = map_lost(m, made_up);
+	if (track == last)
+		m->now.lost = 0;
 	return err;
 }
 
@@ -314,7 +272,7 @@ static void map_end_order(struct map *m)
 {
 	order_end(&m->now.order, m->now.track);
 	m->facts = 0;
-	m->now.lost = m->now.lost_tracks = 0;
+	m->now.lost = 0;
 }
 
 /*
@@ -357,7 +315,7 @@ static int map_event(struct map *m)
 	if (ahead == 1)
 		return map_take_track(m, end);
 	if (m->now.order.repeats) {
-		err = map_doubt(m, BY_SLOT);
+		err = map_doubt(m);
 		if (err <= 0)
 			return err;
 	}
@@ -420,7 +378,6 @@ static int map_learn(struct map *m)
 	if (err)
 		return err;
 	m->now.track = 0;
-	m->regions = 1;
 	map_safe(m);
 	if (m->walk || !order_recognise(&m->now.order, &spot.place))
 		return map_begin_slot(m, &spot);
@@ -461,7 +418,6 @@ static int map_ask_ahead(struct map *m, uint64_t n)
 		if (rc != -ENODATA)
 			return rc;
 		m->now.learn = LEARN_FIRST;
-		m->regions = 1;
 	}
 	return map_event(m);
 }
@@ -471,34 +427,28 @@ static uint64_t map_reach(struct map *m)
 {
 	struct order *o = &m->now.order;
 	uint64_t track = m->now.track, last = track;
-	enum grade grade = map_grade(m);
 
-	if (grade == BY_TRACK || order_slot_of(o, track)->seen < SEEN)
+	if (map_by_track(m) || order_slot_of(o, track)->seen < SEEN)
 		return 1;
 	/* Do spares make up for what has been lost? */
-	if (m->now.lost && m->now.lost_last == track && map_may_spare(m))
+	if (m->now.lost && m->now.lost_last == track)
 		return 1;
 	if (!o->repeats)
 		return track + 1 < m->now.expect ? m->now.expect - 1 - track :
 						   m->now.learn;
-	for (unsigned i = 0; i < m->regions; i++) {
-		if (order_region_last(o, last) == last)
-			last++;
-		last = order_region_last(o, last);
-	}
+	if (order_region_last(o, last) == last)
+		last++;
+	last = order_region_last(o, last);
 	/* No further than a slot of which nothing is known. */
-	while (grade == BY_SLOT || o->cycle.slots > 1) {
+	while (o->cycle.slots > 1) {
 		uint64_t in_slot;
 		unsigned slot = cycle_slot_of(&o->cycle, track, &in_slot);
-		uint64_t end = track + o->cycle.slot[slot].tracks - in_slot;
 
-		if (grade == BY_SLOT && end - m->now.track > 1)
-			end--;
-		if (end >= last)
+		track += o->cycle.slot[slot].tracks - in_slot;
+		if (track >= last)
 			break;
-		track = end;
-		if (grade == BY_SLOT || order_slot_of(o, end)->seen < SEEN)
-			return end - m->now.track;
+		if (order_slot_of(o, track)->seen < SEEN)
+			return track - m->now.track;
 	}
 	return last - m->now.track;
 }
@@ -538,9 +488,6 @@ static int map_accept(struct map *m, uint64_t end)
 	if (!m->now.order.repeats && far == m->now.learn &&
 	    m->now.learn < LEARN_MOST)
 		m->now.learn *= 4;
-	if (!map_may_spare(m) && m->regions < REGIONS_MOST && m->facts == 1)
-		m->regions *= 2;
-	m->skipped |= m->regions > 1;
 	m->facts--;
 	return map_take(m, end);
 }
@@ -551,7 +498,7 @@ static int map_towards(struct map *m, const struct fact *fact)
 	uint64_t reach = map_reach(m);
 	bool right = map_predict(m, fact->track) == fact->start;
 
-	if (right && n <= reach && (n > 1 || map_grade(m) != BY_TRACK))
+	if (right && n <= reach && (n > 1 || !map_by_track(m)))
 		return map_accept(m, fact->track);
 	if (n == 1)
 		return map_single(m, fact->start);
@@ -568,8 +515,8 @@ static int map_leap(struct map *m)
 {
 	uint64_t n = map_reach(m);
 
-	if (m->until[BY_SLOT] && map_grade(m) == BY_REGION) {
-		m->until[BY_SLOT] = m->until[BY_TRACK] = 0;
+	if (m->doubted && !map_by_track(m)) {
+		m->doubted = 0;
 		map_safe(m);
 	}
 	if (!m->now.order.repeats && m->now.track + 1 == m->now.expect)
@@ -634,7 +581,7 @@ static int map_range(struct map *m, uint64_t end)
 	m->ask.blocks = end;
 	map_safe(m);
 	while (!err && (m->now.first < end ||
-			!(err = map_doubt(m, BY_SLOT)))) {
+			!(err = map_doubt(m)))) {
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
@@ -657,7 +604,7 @@ static int map_all(struct map *m)
 		/* Nothing that was learned goes over to the next. */
 		memset(&m->now.order, 0, sizeof(m->now.order));
 		m->here_first = UINT64_MAX;
-		m->facts = m->pushed = 0;
+		m->facts = 0;
 		m->surfaces = i * SCSI_MAP_SURFACES;
 		end += o->range[i].blocks;
 		/* Places of the two may have the same names. */
@@ -693,7 +640,7 @@ static int map_finish(struct map *m)
 
 static int map_try(struct translate *translate,
 		   const struct scsi_map_options *options, bool walk,
-		   bool spares, struct scsi_map *out)
+		   struct scsi_map *out)
 {
 	struct map *m = calloc(1, sizeof(*m));
 	int err;
@@ -706,7 +653,6 @@ static int map_try(struct translate *translate,
 	m->options = options;
 	m->out = out;
 	m->walk = out->walked = walk;
-	m->spares = spares;
 	m->here_first = UINT64_MAX;
 	err = map_all(m);
 	if (!err)
@@ -721,14 +667,12 @@ int scsi_map_make(struct translate *translate,
 		  struct scsi_map *out)
 {
 	uint64_t before = translate_count(translate);
-	int err = map_try(translate, options, options->walk, false, out);
+	int err = map_try(translate, options, options->walk, out);
 
-	if (err == -ESTALE)
-		err = map_try(translate, options, options->walk, true, out);
 	if (err == -EUCLEAN && !options->walk) {
 		msg_warn("translations: a prediction that had been checked is "
 			 "wrong; all tracks are asked for");
-		err = map_try(translate, options, true, true, out);
+		err = map_try(translate, options, true, out);
 	}
 	if (err == -EUCLEAN)
 		msg_error("translations contradict each other");
