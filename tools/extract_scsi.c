@@ -1,5 +1,5 @@
 /*
- * extract_scsi.c - what the drive says of itself, its defects, then its tracks.
+ * extract_scsi.c - what the drive says of itself, then its tracks.
  *
  * A run that was interrupted is done again from the beginning, with what was
  * answered then; only what was not asked yet takes time.
@@ -22,14 +22,11 @@ struct translation {
 	uint64_t saved_ns;
 	struct scsi_survey survey;
 	struct translate *translate;
-	struct scsi_address *grown;
-	size_t grown_n;
 };
 
 static void translation_free(struct translation *t)
 {
 	translate_close(t->translate);
-	free(t->grown);
 	if (!t->scsi->port)
 		scsi_close(t->port);
 }
@@ -78,9 +75,6 @@ static int translation_ask(struct translation *t, const char **why)
 			     state->translations_bytes))
 		msg_info("%s: what it has told before is asked again",
 			 t->scsi->path);
-	/* Without the list some sectors are thought to be where they were. */
-	if (scsi_read_defects(t->port, SCSI_GROWN, &t->grown, &t->grown_n))
-		t->grown = NULL;
 	return 0;
 }
 
@@ -143,8 +137,6 @@ static int translation_map(struct translation *t,
 		options->range = t->survey.range;
 		options->ranges = t->survey.ranges;
 	}
-	options->grown = t->grown;
-	options->grown_n = t->grown ? t->grown_n : 0;
 	err = scsi_map_make(t->translate, options, map);
 	if (!err && geom_sectors(map->geom) != profile->sectors) {
 		geom_free(map->geom);

@@ -38,8 +38,6 @@ struct scsi_target {
 	uint64_t blocks;
 	struct placed *placed;
 	uint64_t placed_n;
-	struct scsi_address *slips, *grown;
-	size_t slips_n, grown_n;
 	uint64_t commands;
 	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
 	struct mode_page page[PAGES];
@@ -81,79 +79,6 @@ static int placed_compare(const void *a, const void *b)
 	return x->head < y->head ? -1 : x->head > y->head;
 }
 
-static struct scsi_address *list_room(struct scsi_address **list, size_t *n,
-				      size_t more)
-{
-	struct scsi_address *p = realloc(*list, (*n + more) * sizeof(*p));
-
-	if (!p)
-		abort();
-	*list = p;
-	p += *n;
-	*n += more;
-	return p;
-}
-
-/* The list of defects: sectors that were slipped. */
-static void list_slips(struct scsi_target *t)
-{
-	const struct geom *g = t->geom;
-	struct geom_track track;
-	struct scsi_address *at;
-	uint32_t i, k;
-
-	for (i = 0; i < g->slips_n; i++) {
-		geom_track_at(g, g->slips[i].track, &track);
-		at = list_room(&t->slips, &t->slips_n,
-			       g->slips[i].n / t->unit);
-		for (k = 0; k < g->slips[i].n; k += t->unit)
-			*at++ = (struct scsi_address){
-				track.cylinder, track.surface % HEADS,
-				(g->slips[i].at + k) / t->unit };
-	}
-}
-
-/* Tracks that hold nothing, between those that do. */
-static void list_tracks(struct scsi_target *t)
-{
-	uint32_t heads = 0;
-	uint64_t i, next = 0;
-
-	for (i = 0; i < t->placed_n; i++)
-		if (t->placed[i].head >= heads)
-			heads = t->placed[i].head + 1;
-	for (i = 0; i < t->placed_n; i++, next++)
-		for (; next % heads != t->placed[i].head ||
-		       next / heads != t->placed[i].cylinder; next++)
-			*list_room(&t->slips, &t->slips_n, 1) =
-				(struct scsi_address){
-					(uint32_t)(next / heads),
-					(uint32_t)(next % heads),
-					SCSI_WHOLE_TRACK };
-}
-
-/* Where reassigned blocks were: beside their neighbours. */
-static void list_grown(struct scsi_target *t)
-{
-	const struct geom *g = t->geom;
-	struct geom_track track;
-	struct geom_place place;
-	uint64_t first, block;
-	uint32_t i;
-
-	for (i = 0; i < g->remaps_n; i++) {
-		geom_track_of(g, g->remaps[i].lbn, &track);
-		first = track.first / t->unit;
-		block = g->remaps[i].lbn / t->unit;
-		if (block == first)
-			continue;
-		geom_place_of(g, (block - 1) * t->unit, &place);
-		*list_room(&t->grown, &t->grown_n, 1) = (struct scsi_address){
-			track.cylinder, track.surface % HEADS,
-			place.sector / t->unit + 1 };
-	}
-}
-
 static int make_tables(struct scsi_target *t)
 {
 	struct geom_track track;
@@ -169,10 +94,6 @@ static int make_tables(struct scsi_target *t)
 						i };
 	}
 	qsort(t->placed, t->placed_n, sizeof(*t->placed), placed_compare);
-	list_slips(t);
-	if (t->habits.list_tracks)
-		list_tracks(t);
-	list_grown(t);
 	return 0;
 }
 
@@ -351,107 +272,6 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 	if (h->alternate_track && is_block(page[4]))
 		page[5] |= 0x20;
 	give(command, page, page[3] + 4u);
-}
-
-/* ---- defects ---- */
-
-/* A number of its own for each defect of the list. */
-static uint64_t luck_of(const struct scsi_target *t, size_t i)
-{
-	uint64_t z = (t->habits.luck << 32) + i + 1;
-
-	z *= 0x9e3779b97f4a7c15;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-static bool one_of(uint64_t luck, unsigned so_many)
-{
-	return so_many && luck % so_many == 0;
-}
-
-/* What a list says instead of the truth: another head, a cylinder nearby or any
- * other, another sector. */
-static void lie(uint64_t luck, struct scsi_address *at)
-{
-	luck >>= 32;
-	switch (luck % 4) {
-	case 0:
-		at->head ^= 1;
-		break;
-	case 1:
-		at->cylinder += 1 + (uint32_t)(luck / 4 % 40);
-		break;
-	case 2:
-		at->cylinder = (uint32_t)(luck / 4 % (2 * at->cylinder + 1));
-		break;
-	case 3:
-		at->at = (uint32_t)(luck / 4 % (2 * (uint64_t)at->at + 1));
-		break;
-	}
-}
-
-/* Puts a list behind what is there; returns how many have been put. */
-static uint32_t put_defects(const struct scsi_target *t,
-			    const struct scsi_address *list, size_t n,
-			    uint8_t *to)
-{
-	const struct scsi_target_habits *h = &t->habits;
-	unsigned times = h->list_twice ? 2 : 1;
-	uint32_t put = 0;
-	size_t i;
-
-	for (i = 0; i < n * times; i++) {
-		struct scsi_address at = list[i / times];
-		uint64_t luck = luck_of(t, i / times);
-
-		if (one_of(luck, h->omits))
-			continue;
-		luck = luck * 0x9e3779b97f4a7c15 >> 7;
-		if (one_of(luck, h->lies))
-			lie(luck, &at);
-		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at, to + 8 * put++);
-		if (one_of(luck, h->phantoms)) {
-			lie(luck, &at);
-			scsi_address_put(SCSI_PHYSICAL_SECTOR, &at,
-					 to + 8 * put++);
-		}
-	}
-	return put;
-}
-
-static void answer_defects(struct scsi_target *t, struct scsi_command *command,
-			   bool twelve)
-{
-	const struct scsi_target_habits *h = &t->habits;
-	uint8_t which = command->cdb[twelve ? 1 : 2];
-	uint32_t header = twelve ? 8 : 4, n = 0;
-	uint8_t *all;
-
-	if (h->no_defects || (twelve && h->defects_10_only)) {
-		refuse(command, BAD_OPCODE);
-		return;
-	}
-	all = calloc(1, header + 32 * (t->slips_n + t->grown_n + 1));
-	if (!all)
-		abort();
-	all[1] = (which & 0x18) | (h->other_list ? SCSI_BYTES_FROM_INDEX :
-						   SCSI_PHYSICAL_SECTOR);
-	if (which & SCSI_PRIMARY)
-		n += put_defects(t, t->slips, t->slips_n, all + header);
-	if (which & SCSI_GROWN)
-		n += put_defects(t, t->grown, t->grown_n, all + header + 8 * n);
-	if (twelve)
-		put_be(8 * n, all + 4, 4);
-	else
-		put_be(8 * n > 0xffff ? 0xffff : 8 * n, all + 2, 2);
-	give(command, all, header + 8 * n);
-	if (h->list_recovered) {
-		command->key = 0x1;
-		command->asc = 0x1c;
-	}
-	free(all);
 }
 
 /* ---- what every drive answers ---- */
@@ -713,10 +533,6 @@ void scsi_target_answer(struct scsi_target *t, struct scsi_command *command)
 	case 0x88:
 		answer_read(command);
 		break;
-	case 0x37:
-	case 0xb7:
-		answer_defects(t, command, command->cdb[0] == 0xb7);
-		break;
 	case 0xa0:
 		answer_luns(command);
 		break;
@@ -764,8 +580,6 @@ void scsi_target_free(struct scsi_target *t)
 	if (!t)
 		return;
 	free(t->placed);
-	free(t->slips);
-	free(t->grown);
 	free(t);
 }
 

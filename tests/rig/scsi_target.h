@@ -25,12 +25,6 @@ struct scsi_target_habits {
 	bool two_places;	/* a block's second one, behind the first */
 	bool alternate_track;	/* ALTTRK always: it cannot tell */
 	bool nowhere_refused;	/* it refuses places that it does not have */
-	bool no_defects;	/* it does not give its lists of defects */
-	bool defects_10_only;
-	bool other_list;	/* gives it in bytes from the index */
-	bool list_recovered;	/* ... with a sense of RECOVERED ERROR */
-	bool list_twice;	/* every defect two times */
-	bool list_tracks;	/* and whole tracks that hold nothing */
 	bool capacity_10_only;
 	unsigned attention;	/* commands from one UNIT ATTENTION to the next;
 				 * 0: there is none */
@@ -40,10 +34,6 @@ struct scsi_target_habits {
 	unsigned elements;	/* heads that it lists; 0: it lists none */
 	unsigned gone;		/* how many of these are out of use */
 	unsigned going;		/* how many are being taken out of use */
-	/* One in this many slips is listed at another place, at another place
-	 * as well, or not at all; 0: none is. */
-	unsigned lies, phantoms, omits;
-	uint64_t luck;		/* seed of the choice which */
 };
 
 struct scsi_target;

@@ -3,7 +3,6 @@
  * what drives do; the exceptions are told where they are made.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -312,11 +311,8 @@ void scsi_address_get(enum scsi_address_format format,
 	out->cylinder = sg_get_unaligned_be24(address);
 	out->head = address[3];
 	out->at = get_be32(address + 4);
-	if (format_is_extended(format)) {
+	if (format_is_extended(format))
 		out->at &= 0x0fffffff;
-		if (out->at == 0x0fffffff)
-			out->at = SCSI_WHOLE_TRACK;
-	}
 }
 
 bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
@@ -339,109 +335,4 @@ bool scsi_address_put(enum scsi_address_format format,
 	sg_put_unaligned_be32(from->at, address + 4);
 	return from->cylinder < 1u << 24 && from->head < 256 &&
 	       (!format_is_extended(format) || from->at < 0x0fffffff);
-}
-
-/* ---- defects ---- */
-
-static int address_compare(const void *a, const void *b)
-{
-	const struct scsi_address *x = a, *y = b;
-
-	if (x->cylinder != y->cylinder)
-		return x->cylinder < y->cylinder ? -1 : 1;
-	if (x->head != y->head)
-		return x->head < y->head ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-static size_t address_unique(struct scsi_address *list, size_t n)
-{
-	size_t i, kept = 0;
-
-	for (i = 0; i < n; i++)
-		if (!kept || address_compare(&list[kept - 1], &list[i]))
-			list[kept++] = list[i];
-	return kept;
-}
-
-/* The header in front of the list: where its length stands differs. */
-struct defect_command {
-	uint8_t cdb[12];
-	unsigned cdb_bytes, room_at, room_bytes, header;
-};
-
-static void defect_command(bool twelve, enum scsi_defects which,
-			   uint32_t room, struct defect_command *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->header = twelve ? 8 : 4;
-	out->cdb_bytes = twelve ? 12 : 10;
-	out->cdb[0] = twelve ? 0xb7 : 0x37;
-	out->cdb[twelve ? 1 : 2] = which | SCSI_PHYSICAL_SECTOR;
-	if (twelve)
-		sg_put_unaligned_be32(room, out->cdb + 6);
-	else
-		sg_put_unaligned_be16(room, out->cdb + 7);
-}
-
-/* The list as the drive gives it, in one answer; caller frees. */
-static int defects_fetch(struct scsi_port *port, bool twelve,
-			 enum scsi_defects which, uint8_t **out, uint32_t *n)
-{
-	const uint32_t most = twelve ? 64u << 20 : 0xfff0;
-	struct defect_command command;
-	uint8_t head[8], *all;
-	uint32_t bytes;
-	int err;
-
-	defect_command(twelve, which, sizeof(head), &command);
-	err = scsi_get(port, command.cdb, command.cdb_bytes, head,
-		       sizeof(head), command.header, NULL);
-	if (err)
-		return err;
-	bytes = twelve ? get_be32(head + 4)
-		       : sg_get_unaligned_be16(head + 2);
-	if (bytes > most - 8)
-		return -EOPNOTSUPP;
-	if ((head[1] & 7) != SCSI_PHYSICAL_SECTOR || !(head[1] & which))
-		return -EOPNOTSUPP;
-	all = malloc(bytes + 8u);
-	if (!all)
-		return -ENOMEM;
-	defect_command(twelve, which, bytes + command.header, &command);
-	err = scsi_get(port, command.cdb, command.cdb_bytes, all,
-		       bytes + command.header, bytes + command.header, NULL);
-	if (err) {
-		free(all);
-		return err;
-	}
-	memmove(all, all + command.header, bytes);
-	*out = all;
-	*n = bytes / 8;
-	return 0;
-}
-
-int scsi_read_defects(struct scsi_port *port, enum scsi_defects which,
-		      struct scsi_address **list, size_t *n)
-{
-	uint8_t *raw;
-	uint32_t i, count;
-	int err = defects_fetch(port, true, which, &raw, &count);
-
-	if (err == -EOPNOTSUPP || err == -EBADMSG)
-		err = defects_fetch(port, false, which, &raw, &count);
-	if (err)
-		return err;
-	*list = calloc(count ? count : 1, sizeof(**list));
-	if (!*list) {
-		free(raw);
-		return -ENOMEM;
-	}
-	for (i = 0; i < count; i++)
-		scsi_address_get(SCSI_PHYSICAL_SECTOR, raw + 8 * i,
-				 *list + i);
-	free(raw);
-	qsort(*list, count, sizeof(**list), address_compare);
-	*n = address_unique(*list, count);
-	return 0;
 }

@@ -109,8 +109,6 @@ struct scsi_address {
 	uint32_t at;		/* sector, or bytes from index */
 };
 
-#define SCSI_WHOLE_TRACK 0xffffffffu	/* as `at` of a defect */
-
 uint64_t scsi_address_lba(enum scsi_address_format format,
 			  const uint8_t address[8]);
 void scsi_address_get(enum scsi_address_format format,
@@ -120,16 +118,5 @@ bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
 			  uint8_t address[8]);
 bool scsi_address_put(enum scsi_address_format format,
 		      const struct scsi_address *from, uint8_t address[8]);
-
-/* ---- defects ---- */
-
-enum scsi_defects { SCSI_PRIMARY = 0x10, SCSI_GROWN = 0x08 };
-
-/*
- * The list of defects as physical sectors, sorted, without duplicates; the
- * caller frees *list.  -EOPNOTSUPP also when the drive gives another format.
- */
-int scsi_read_defects(struct scsi_port *port, enum scsi_defects which,
-		      struct scsi_address **list, size_t *n);
 
 #endif

@@ -37,7 +37,6 @@
 
 #include "base/msg.h"
 #include "extract/scsi/scsi_ask.h"
-#include "extract/scsi/scsi_check.h"
 #include "extract/scsi/scsi_map.h"
 #include "extract/scsi/scsi_order.h"
 #include "extract/scsi/scsi_runs.h"
@@ -615,26 +614,69 @@ static int map_all(struct map *m)
 	return err;
 }
 
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* 1: a track's ends are where the geometry says. */
+static int map_track_right(struct map *m, const struct geom_track *track,
+			   uint32_t unit)
+{
+	const struct cycle_place place = { track->cylinder,
+					   track->surface % SCSI_MAP_SURFACES };
+	uint64_t first = track->first / unit;
+	int rc = ask_begins(&m->ask, first, &place, true);
+
+	if (rc == 1)
+		rc = ask_begins(&m->ask, first + track->sectors / unit, &place,
+				false);
+	return rc;
+}
+
+/* Tracks at random, once more against the drive.  -EUCLEAN: one is not
+ * right. */
+static int map_verify(struct map *m, const struct geom *geom, uint32_t unit)
+{
+	unsigned n = m->options->verify ? m->options->verify : VERIFY;
+	uint64_t state = m->ask.blocks;
+	struct geom_track track;
+	int rc;
+
+	while (n--) {
+		geom_track_of(geom, next_random(&state) % m->ask.blocks * unit,
+			      &track);
+		if (!track.known)
+			continue;
+		rc = map_track_right(m, &track, unit);
+		if (!rc)
+			return -EUCLEAN;
+		if (rc < 0 && rc != -ENODATA)
+			return rc;
+		m->out->verified += rc == 1;
+	}
+	return 0;
+}
+
 static int map_finish(struct map *m)
 {
-	const struct scsi_map_options *o = m->options;
-	struct scsi_check check = { .ask = &m->ask,
-				    .unit = o->block_bytes / 512 };
-	int err = runs_geom(&m->now.runs, check.unit, &check.geom);
+	uint32_t unit = m->options->block_bytes / 512;
+	struct geom *geom;
+	int err = runs_geom(&m->now.runs, unit, &geom);
 
 	if (err)
 		return err;
-	err = scsi_check_grown(&check, o->grown, o->grown_n);
-	if (!err)
-		err = scsi_check_tracks(&check, o->verify ? o->verify : VERIFY);
+	err = map_verify(m, geom, unit);
 	m->out->tracks = m->now.runs.tracks;
 	m->out->odd = m->now.runs.odd;
-	m->out->verified = check.verified;
-	m->out->remaps = check.remaps;
 	if (err)
-		geom_free(check.geom);
+		geom_free(geom);
 	else
-		m->out->geom = check.geom;
+		m->out->geom = geom;
 	return err;
 }
 

@@ -28,9 +28,6 @@ struct scsi_map_options {
 	 * surfaces of the i-th are numbered from i * SCSI_MAP_SURFACES. */
 	const struct scsi_range *range;
 	unsigned ranges;
-	/* Reassigned sectors, sorted, or NULL. */
-	const struct scsi_address *grown;
-	size_t grown_n;
 	unsigned verify;	/* tracks tried at the end; 0: 300 */
 	bool walk;		/* no leaps */
 	/* Called now and then; false ends it with -EINTR.  May be NULL. */
@@ -44,7 +41,6 @@ struct scsi_map {
 	uint64_t tracks;
 	uint64_t odd;		/* tracks that hold more or fewer blocks */
 	uint64_t slipped;	/* tracks that hold none */
-	uint64_t remaps;
 	uint64_t unknown_blocks;
 	uint64_t cycles;	/* orders recognised */
 	unsigned verified;	/* tracks, at random, both ends */

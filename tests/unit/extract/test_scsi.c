@@ -23,8 +23,6 @@ struct bench {
 	struct scsi_target *target;
 	struct translate *translate;
 	struct scsi_survey survey;
-	struct scsi_address *primary, *grown;
-	size_t grown_n;
 	struct scsi_map map;
 	struct model_error judge;
 };
@@ -70,8 +68,6 @@ static void bench_close(struct bench *b)
 {
 	geom_free(b->map.geom);
 	translate_close(b->translate);
-	free(b->primary);
-	free(b->grown);
 	scsi_target_free(b->target);
 	geom_free(b->truth);
 	spec_free(b->spec);
@@ -89,10 +85,6 @@ static void bench_survey(struct bench *b, struct scsi_map_options *options)
 	options->blocks = b->survey.capacity.blocks;
 	options->range = b->survey.range;
 	options->ranges = b->survey.ranges;
-	if (!scsi_read_defects(port, SCSI_GROWN, &b->grown, &b->grown_n)) {
-		options->grown = b->grown;
-		options->grown_n = b->grown_n;
-	}
 }
 
 /* Every track lies where it is believed to. */
@@ -133,22 +125,18 @@ static void bench_map(struct bench *b)
 /* Every habit, over drives of every order. */
 static const struct scsi_target_habits habits[] = {
 	{ 0 },
-	{ .no_defects = true },
-	{ .defects_10_only = true, .capacity_10_only = true },
+	{ .capacity_10_only = true },
 	{ .long_only = true, .short_reserved = true },
 	{ .short_only = true, .forward_only = true },
-	{ .bytes_only = true, .no_defects = true },
+	{ .bytes_only = true },
 	{ .extended_only = true, .last_page_only = true },
 	{ .bytes_only = true, .extended_only = true },
 	{ .attention = 97 },
-	{ .lies = 20 },
-	{ .list_tracks = true, .list_twice = true },
-	{ .list_recovered = true, .nowhere_refused = true },
-	{ .other_list = true },
+	{ .nowhere_refused = true },
 	{ .short_only = true, .short_page = true },
 	{ .two_places = true, .alternate_track = true },
 	{ .block_bytes = 4096 },
-	{ .block_bytes = 4096, .forward_only = true, .list_tracks = true },
+	{ .block_bytes = 4096, .forward_only = true },
 };
 
 START_TEST(habits_of_drives)
@@ -179,40 +167,6 @@ START_TEST(sectors_around)
 		       model.per_sector < t.per_sector - t.per_sector / 40;
 	}
 	ck_assert_uint_le(off, 1);
-	bench_close(&b);
-}
-END_TEST
-
-/* ---- lists ---- */
-
-static int count_defects(struct bench *b, enum scsi_defects which, size_t *n)
-{
-	free(b->primary);
-	b->primary = NULL;
-	return scsi_read_defects(scsi_target_port(b->target), which,
-				 &b->primary, n);
-}
-
-START_TEST(lists_of_defects)
-{
-	struct scsi_target_habits h = { .list_twice = true };
-	size_t n, twice;
-	struct bench b;
-
-	/* Once each, in order. */
-	bench_open(&b, 12, UINT64_C(1000000000), &h);
-	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &twice), 0);
-	bench_close(&b);
-	h = (struct scsi_target_habits){ .list_recovered = true };
-	bench_open(&b, 12, UINT64_C(1000000000), &h);
-	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
-	ck_assert_uint_gt(n, 0);
-	ck_assert_uint_eq(n, twice);
-	bench_close(&b);
-	/* Not what was asked for. */
-	h = (struct scsi_target_habits){ .other_list = true };
-	bench_open(&b, 12, UINT64_C(1000000000), &h);
-	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), -EOPNOTSUPP);
 	bench_close(&b);
 }
 END_TEST
@@ -252,75 +206,6 @@ static void bench_open_large(struct bench *b, uint32_t slipped,
 	b->target = scsi_target_new(b->truth, h);
 	ck_assert_ptr_nonnull(b->target);
 }
-
-/* READ DEFECT DATA(10) can tell of 8,190 defects. */
-START_TEST(a_list_too_long_for_10)
-{
-	struct scsi_target_habits h = { .defects_10_only = true };
-	struct bench b;
-	size_t n;
-
-	bench_open_large(&b, 400, &h);
-	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), -EOPNOTSUPP);
-	bench_map(&b);
-	bench_close(&b);
-	h.defects_10_only = false;
-	bench_open_large(&b, 400, &h);
-	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
-	ck_assert_uint_gt(n, 8191);
-	bench_map(&b);
-	bench_close(&b);
-}
-END_TEST
-
-START_TEST(an_empty_list)
-{
-	struct specgen options = { .seed = 12, .bytes = 300000000 };
-	const struct scsi_target_habits h = { 0 };
-	struct bench b;
-	size_t n = 1;
-
-	bench_open(&b, 12, UINT64_C(300000000), &h);
-	scsi_target_free(b.target);
-	geom_free(b.truth);
-	spec_free(b.spec);
-	ck_assert_int_eq(specgen_make(&options, &b.spec), 0);
-	for (size_t i = 0; i < b.spec->zones_n; i++)
-		b.spec->zones[i].reserved = 0;
-	ck_assert_int_eq(spec_geom(b.spec, &b.truth), 0);
-	b.target = scsi_target_new(b.truth, &h);
-	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
-	ck_assert_uint_eq(n, 0);
-	bench_map(&b);
-	bench_close(&b);
-}
-END_TEST
-
-/* Reassigned blocks lie where the drive says; their tracks are known. */
-START_TEST(grown_defects)
-{
-	const struct scsi_target_habits h = { 0 };
-	uint64_t at = 0, first, there, n = 0;
-	uint32_t sectors, as_many;
-	struct bench b;
-
-	for (uint64_t seed = 12;; seed++) {
-		bench_open(&b, seed, UINT64_C(300000000), &h);
-		if (b.truth->remaps_n > 1)
-			break;
-		bench_close(&b);
-	}
-	bench_map(&b);
-	for (; geom_remap_next(b.truth, at, &first, &sectors);
-	     at = first + sectors, n++) {
-		ck_assert(geom_remap_next(b.map.geom, at, &there, &as_many));
-		ck_assert_uint_eq(there, first);
-	}
-	ck_assert_uint_gt(n, 1);
-	ck_assert_uint_gt(b.map.remaps, 1);
-	bench_close(&b);
-}
-END_TEST
 
 START_TEST(beyond_32_bits)
 {
@@ -375,7 +260,7 @@ END_TEST
 
 START_TEST(orders_of_tracks)
 {
-	const struct scsi_target_habits h = { .no_defects = _i % 2 };
+	const struct scsi_target_habits h = { 0 };
 	struct bench b;
 
 	bench_open(&b, 40 + (uint64_t)_i, UINT64_C(2000000000), &h);
@@ -386,7 +271,7 @@ END_TEST
 
 START_TEST(a_map_costs_what_is_irregular)
 {
-	const struct scsi_target_habits h = { .no_defects = false };
+	const struct scsi_target_habits h = { 0 };
 	struct bench b;
 
 	bench_open(&b, 2, UINT64_C(20000000000), &h);
@@ -408,39 +293,37 @@ static const struct {
 	bool odd;
 	double slipped;		/* 0: by the seed */
 } traps[] = {
-	{ 261, UINT64_C(10000000000), { .no_defects = true }, false, 0 },
+	{ 261, UINT64_C(10000000000), { 0 }, false, 0 },
 	{ 264, UINT64_C(10000000000), { 0 }, false, 0 },
-	{ 264, UINT64_C(10000000000), { .lies = 20 }, false, 0 },
 	{ 7, UINT64_C(73000000000), { 0 }, false, 0 },
 	{ 12, UINT64_C(73000000000), { .forward_only = true }, false, 0 },
-	{ 10, UINT64_C(73000000000), { .lies = 20 }, false, 0 },
+	{ 10, UINT64_C(73000000000), { 0 }, false, 0 },
 	/* Two zones whose cylinders hold the same, a slip before the first. */
-	{ 125, UINT64_C(10000000000), { .lies = 0 }, false, 0 },
+	{ 125, UINT64_C(10000000000), { 0 }, false, 0 },
 	/* Equal slips on the first tracks of a surface, or at their ends. */
-	{ 296, UINT64_C(10000000000), { .no_defects = true }, false, 0 },
-	{ 7310, UINT64_C(2000000000), { .no_defects = true }, true, 0.05 },
+	{ 296, UINT64_C(10000000000), { 0 }, false, 0 },
+	{ 7310, UINT64_C(2000000000), { 0 }, true, 0.05 },
 	/* Surfaces alike but for the spares of a cylinder. */
-	{ 7045, UINT64_C(2000000000), { .no_defects = true }, true, 0 },
+	{ 7045, UINT64_C(2000000000), { 0 }, true, 0 },
 	/* A zone's last track that is short, and where the head turns round. */
-	{ 7076, UINT64_C(10000000000), { .lies = 0 }, true, 0.05 },
-	{ 7205, UINT64_C(2000000000), { .lies = 0 }, true, 0.05 },
-	{ 7495, UINT64_C(2000000000), { .lies = 0 }, true, 0 },
+	{ 7076, UINT64_C(10000000000), { 0 }, true, 0.05 },
+	{ 7205, UINT64_C(2000000000), { 0 }, true, 0.05 },
+	{ 7495, UINT64_C(2000000000), { 0 }, true, 0 },
 	/* A zone that begins at the other end of its cylinder. */
 	{ 7016, UINT64_C(2000000000), { .forward_only = true }, false, 0.022 },
-	/* Spares of tracks and of cylinders, a lie that they make up for. */
-	{ 7007, UINT64_C(10000000000), { .lies = 20 }, true, 0.05 },
-	{ 7212, UINT64_C(10000000000), { .lies = 0 }, true, 0.05 },
-	{ 2, UINT64_C(73000000000), { .omits = 10 }, false, 0.022 },
-	/* Left out of the list, or listed elsewhere, where sums don't tell. */
-	{ 1, UINT64_C(73000000000), { .omits = 1000 }, false, 0.022 },
-	{ 4, UINT64_C(73000000000), { .lies = 6000, .luck = 12 }, false,
-	  0.022 },
-	{ 5, UINT64_C(73000000000), { .lies = 6000, .luck = 9 }, false, 0.022 },
+	/* Spares of tracks and of cylinders. */
+	{ 7007, UINT64_C(10000000000), { 0 }, true, 0.05 },
+	{ 7212, UINT64_C(10000000000), { 0 }, true, 0.05 },
+	{ 2, UINT64_C(73000000000), { 0 }, false, 0.022 },
+	/* Slips where sums don't tell. */
+	{ 1, UINT64_C(73000000000), { 0 }, false, 0.022 },
+	{ 4, UINT64_C(73000000000), { 0 }, false, 0.022 },
+	{ 5, UINT64_C(73000000000), { 0 }, false, 0.022 },
 	/* All blocks of a track's first sector are reassigned. */
-	{ 133, UINT64_C(600000000), { .lies = 0 }, false, 0.01 },
+	{ 133, UINT64_C(600000000), { 0 }, false, 0.01 },
 	{ 1528, UINT64_C(600000000), { .bytes_only = true }, false, 0.01 },
 	/* Spares that do not make up for some slips. */
-	{ 7299, UINT64_C(10000000000), { .no_defects = true }, true, 0.05 },
+	{ 7299, UINT64_C(10000000000), { 0 }, true, 0.05 },
 };
 
 START_TEST(traps_of_old)
@@ -462,7 +345,7 @@ END_TEST
 
 START_TEST(a_walk_is_right_too)
 {
-	const struct scsi_target_habits h = { .no_defects = true };
+	const struct scsi_target_habits h = { 0 };
 	struct scsi_map_options options = { .block_bytes = 512, .walk = true };
 	struct bench b;
 
@@ -500,7 +383,7 @@ static bool stop_soon(void *arg, uint64_t done, uint64_t blocks)
 
 START_TEST(interrupted)
 {
-	const struct scsi_target_habits h = { .no_defects = true };
+	const struct scsi_target_habits h = { 0 };
 	int left = 2;
 	struct scsi_map_options options = { .progress = stop_soon,
 					    .arg = &left, .walk = true };
@@ -688,7 +571,7 @@ static struct geom *twice(const struct geom *geom)
 
 START_TEST(two_actuators)
 {
-	struct scsi_target_habits h = { .no_defects = true };
+	struct scsi_target_habits h = { 0 };
 	struct scsi_map_options options = { 0 };
 	struct geom_track t;
 	struct geom *both;
@@ -749,10 +632,6 @@ int main(void)
 	tcase_add_loop_test(tc, habits_of_drives, 0,
 			    sizeof(habits) / sizeof(habits[0]));
 	tcase_add_loop_test(tc, sectors_around, 0, 4);
-	tcase_add_test(tc, lists_of_defects);
-	tcase_add_test(tc, a_list_too_long_for_10);
-	tcase_add_test(tc, an_empty_list);
-	tcase_add_test(tc, grown_defects);
 	tcase_add_loop_test(tc, beyond_32_bits, 0, 3);
 	tcase_add_test(tc, pairs_of_one_class);
 	tcase_add_loop_test(tc, orders_of_tracks, 0, 8);

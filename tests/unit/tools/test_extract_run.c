@@ -163,9 +163,9 @@ static void judge(const struct rig *r, struct model_error *judge)
 /* ---- By the drive's own word ---- */
 
 static const struct scsi_target_habits habits[] = {
-	{ .lies = 0 },
+	{ 0 },
 	{ .attention = 97 },
-	{ .no_defects = true, .short_reserved = true },
+	{ .short_reserved = true },
 };
 
 START_TEST(scsi_then_angles)
@@ -231,7 +231,7 @@ static struct geom *made_up(uint64_t sectors)
 /* A drive may translate to a geometry that it does not have. */
 START_TEST(scsi_made_up)
 {
-	struct scsi_target_habits h = { .no_defects = true };
+	struct scsi_target_habits h = { 0 };
 	struct geom *fake;
 	struct rig r;
 
@@ -438,7 +438,7 @@ END_TEST
  * system. */
 START_TEST(tracks_of_two_actuators_are_enough)
 {
-	struct scsi_target_habits two = { .no_defects = true };
+	struct scsi_target_habits two = { 0 };
 	char path[80], image[80], command[600];
 	struct profile *again;
 	struct geom_track t;
