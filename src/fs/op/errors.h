@@ -14,8 +14,6 @@
  * number: more than a person reads, and little beside the tree. */
 #define ERRORS_KEPT 1000u
 
-struct errors;
-
 struct error {
 	uint64_t ino;		/* inode of the file; 0: damage of the file
 				 * system's own structures */

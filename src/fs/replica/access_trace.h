@@ -15,8 +15,6 @@
 #include "fs/op/fs_internal.h"
 #include "replicate/heat.h"
 
-struct access_trace;
-
 int access_trace_open(struct fs *fs);	/* Loads the stored trace; waits. */
 void access_trace_free(struct fs *fs);
 /* Called before close, when no operation is under way any more: judges and

@@ -16,8 +16,6 @@
 
 #include "fs/op/fs_internal.h"
 
-struct node_replicas;
-
 int node_replicas_new(struct fs *fs);	/* called after replicas_open */
 void node_replicas_free(struct fs *fs);
 bool node_replicas_idle(const struct fs *fs);	/* no reads are under way */

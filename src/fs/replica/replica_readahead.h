@@ -16,8 +16,6 @@
 #include "fs/data/read_events.h"
 #include "fs/op/fs_internal.h"
 
-struct replica_ra;
-
 extern const struct read_events replica_ra_events;
 
 int replica_ra_new(struct fs *fs);
