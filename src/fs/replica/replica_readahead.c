@@ -14,22 +14,14 @@
 #include "sched/head/head.h"
 
 #define RUNS 128u	/* Runs that are remembered. */
-#define REPLICA_RUN_SECTORS                                                    \
-	128u /* sectors of the first run of a stream, at least; fewer where
-	      * tracks are small */
+/* Sectors of the first run of a stream, at least; fewer where tracks are
+ * small. */
+#define REPLICA_RUN_SECTORS 128u
 /* Each run of a stream is this many times as long as the one before. */
 #define REPLICA_RUN_GROWTH 4u
 /* Distance in sectors (1 MiB) over which the head just goes on, where the
  * mechanics are not known. */
 #define NEAR_SECTORS 2048u
-/* If reading what is usually wanted at a time takes less than this part of the
- * way to it, reading on pays even if few reads need it. */
-#define WIDE_TIMES 8u
-/* Assumed at first: sectors wanted at a time, the weight of each measured one,
- * and the time to move to a replica. */
-#define USUAL_SECTORS 24u
-#define USUAL_WEIGHT 8
-#define USUAL_WAY_NS (6 * NS_PER_MS)
 #define MAX_SECTORS 8192u	/* Most sectors of a run: 4 MiB. */
 /* Replicas within this many cylinders count as near. */
 #define NEAR_CYLINDERS 16u
@@ -42,13 +34,8 @@
  * has changed. */
 #define SHARE_LEAST 125
 #define LONE_TRIES 16u
-/* This many reads, each beginning where the one before ended, make a stream. */
-#define STREAM_READS 64u
-#define ROW_READS 3u		/* reads in a row that may become a stream */
-#define STREAM_PART 4u		/* part of a track that is read at a time within
-				 * a stream */
-#define STREAM_REST 4u		/* part of a run that is left when the next one
-				 * is read in a stream */
+/* The first run of a stream is at most a track divided by this. */
+#define FIRST_TRACK_PART 4u
 #define SHARE 4u		/* part of the replicas' memory that is left to
 				 * others */
 #define LEAST_RUNS 6u		/* runs that must fit into memory at a time */
@@ -84,43 +71,14 @@ struct replica_ra {
 	uint64_t total, most;	/* sectors in memory, and their bound */
 	uint32_t first;		/* sectors of the first run of a stream */
 	uint32_t least;		/* the same where not all fits into memory */
-	uint64_t track;		/* sectors of a track */
-	uint64_t way_ns, sector_ns;	/* time to move to a replica, and to
-					 * read a sector */
 	int share;		/* reads in 1000 that find their data in a
 				 * run */
 	uint64_t lone;		/* reads for which a run did not seem to pay */
-	int64_t usual;		/* mean number of sectors that are wanted at a
-				 * time */
 	uint64_t clock;
 	uint64_t last;		/* where the last read ended */
-	uint64_t took;		/* where the last read from a run ended */
-	unsigned row;		/* number of reads in a row that went on in
-				 * runs */
-	uint32_t portion;	/* sectors read at a time in a stream; 0: the
-				 * drive does not read ahead by itself */
 	unsigned metas;
 	struct replica_ra_stats stats;
 };
-
-static void replica_ra_price(struct fs *fs)
-{
-	struct replica_ra *runs = fs->replica_ra;
-	uint64_t period_ns = GEOM_USUAL_PERIOD_NS;
-	struct head_state head_state;
-
-	runs->way_ns = USUAL_WAY_NS;
-	runs->usual = USUAL_SECTORS;
-	runs->share = SHARE_FIRST;
-	if (fs->head && head_is_known(fs->head)) {
-		head_get_state(fs->head, &head_state);
-		period_ns = head_state.mech->period_ps / 1000;
-		runs->way_ns =
-			service_seek_ns(head_state.mech, 0, NEAR_CYLINDERS) +
-			period_ns / 2;
-	}
-	runs->sector_ns = period_ns / runs->track;
-}
 
 int replica_ra_new(struct fs *fs)
 {
@@ -138,10 +96,10 @@ int replica_ra_new(struct fs *fs)
 	runs->most = most;
 	share = share < MAX_SECTORS ? share : MAX_SECTORS;
 	runs->room = (uint32_t)(share < tracks ? share : tracks);
-	runs->track = tracks / REPLICA_RUN_TRACKS;
-	replica_ra_price(fs);
-	runs->least = (uint32_t)(tracks / REPLICA_RUN_TRACKS / STREAM_PART /
-				 BLOCK_SECTORS * BLOCK_SECTORS);
+	runs->share = SHARE_FIRST;
+	runs->least = (uint32_t)(tracks / REPLICA_RUN_TRACKS /
+				 FIRST_TRACK_PART / BLOCK_SECTORS *
+				 BLOCK_SECTORS);
 	if (runs->least > REPLICA_RUN_SECTORS)
 		runs->least = REPLICA_RUN_SECTORS;
 	runs->room -= runs->room % BLOCK_SECTORS;
@@ -150,11 +108,6 @@ int replica_ra_new(struct fs *fs)
 		runs->room / FIRST_PART : runs->least;
 	if (runs->first < runs->least)
 		runs->first = runs->least;
-	if (fs->head &&
-	    head_read_ahead(fs->head) >= tracks / REPLICA_RUN_TRACKS / 2)
-		runs->portion =
-			(uint32_t)(tracks / REPLICA_RUN_TRACKS / STREAM_PART /
-				   BLOCK_SECTORS * BLOCK_SECTORS);
 	for (i = 0; i < RUNS; i++) {
 		runs->run[i].fs = fs;
 		list_init(&runs->run[i].wants);
@@ -482,44 +435,16 @@ static uint64_t replica_run_next(struct fs *fs, uint64_t end)
 	return region->sector - end < NEXT_SECTORS ? region->sector : 0;
 }
 
-/* Does the drive serve this stream better?  It reads ahead by itself while the
- * reader is busy, and is asked for as much as it has by then. */
-static bool is_stream(const struct replica_ra *runs)
-{
-	return runs->portion && runs->row >= STREAM_READS;
-}
-
-/* Is it worth reading on?  It is if reads follow each other, or if a read that
- * finds its data in a run gains so much that it does not matter if most do
- * not. */
-static bool goes_on(const struct replica_ra *runs)
-{
-	return runs->row >= ROW_READS ||
-	       (uint64_t)runs->usual * runs->sector_ns * WIDE_TIMES <
-		       runs->way_ns;
-}
-
-/* Sectors that are read behind a run. */
-static uint32_t replica_run_growth(const struct replica_ra *runs,
-				   const struct replica_run *run)
-{
-	if (is_stream(runs))
-		return runs->portion;
-	return goes_on(runs) ? run->sectors * REPLICA_RUN_GROWTH : runs->first;
-}
-
 /* The reader has come to the second half of a run: the next one is read. */
 static void replica_run_follow(struct fs *fs, struct replica_run *run,
 			       uint64_t sector)
 {
 	const struct replica_ra *runs = fs->replica_ra;
-	bool stream = is_stream(runs);
-	uint32_t rest = run->sectors / (stream ? STREAM_REST : 2);
 	uint64_t next;
 	unsigned i;
 
-	if (run->followed || !goes_on(runs) ||
-	    sector + rest < run->sector + run->sectors)
+	if (run->followed ||
+	    sector + run->sectors / 2 < run->sector + run->sectors)
 		return;
 	run->followed = true;
 	next = replica_run_next(fs, run->sector + run->sectors);
@@ -527,23 +452,8 @@ static void replica_run_follow(struct fs *fs, struct replica_run *run,
 		if (replica_run_has(&runs->run[i], next, 1))
 			return;
 	if (next)
-		replica_run_load(fs, next, replica_run_growth(runs, run),
+		replica_run_load(fs, next, run->sectors * REPLICA_RUN_GROWTH,
 				 QUEUE_READ_AHEAD);
-}
-
-/* Counts reads in a row, each of which goes on where the last one ended. */
-static void replica_run_order(struct fs *fs,
-			      const struct replica_run_want *want)
-{
-	struct replica_ra *runs = fs->replica_ra;
-	uint64_t took = runs->took;
-
-	if (want->sector == took || want->sector == replica_run_next(fs, took))
-		runs->row++;
-	else
-		runs->row = 0;
-	runs->took = want->sector + want->sectors;
-	runs->usual += ((int64_t)want->sectors - runs->usual) / USUAL_WEIGHT;
 }
 
 static void replica_run_give(struct fs *fs, struct replica_run *run,
@@ -563,7 +473,6 @@ static void replica_run_give(struct fs *fs, struct replica_run *run,
 		tail->pins++;
 		tail->used = fs->replica_ra->clock;
 	}
-	replica_run_order(fs, want);
 	replica_run_follow(fs, run, want->sector + want->sectors);
 	want_end(want);
 }
@@ -576,7 +485,7 @@ static bool replica_run_give_two(struct fs *fs, struct replica_run *run,
 	uint64_t end = run->sector + run->sectors;
 	uint32_t rest = (uint32_t)(want->sector + want->sectors - end);
 	struct replica_ra *runs = fs->replica_ra;
-	uint32_t size = replica_run_growth(runs, run);
+	uint32_t size = run->sectors * REPLICA_RUN_GROWTH;
 	struct replica_run *tail;
 
 	for (tail = runs->run; tail < runs->run + RUNS; tail++)

@@ -3,12 +3,10 @@
  * behind the replica that is read, as they were put there in the order in which
  * they will be wanted.
  *
- * A run begins small and grows while reads follow each other in it, up to two
- * tracks; a read in its second half makes the next one be read.  A long stream
- * of reads takes as much at a time as the drive has read ahead by itself.  With
- * the first bytes of a run the inodes of the files in it are fetched.  The code
- * that takes data from a buffer verifies it, as if it had been read from the
- * disk.
+ * A run begins small.  A read in its second half makes the next one be read,
+ * which is longer, up to two tracks.  With the first bytes of a run the inodes
+ * of the files in it are fetched.  The code that takes data from a buffer
+ * verifies it, as if it had been read from the disk.
  */
 #ifndef TRAX_REPLICA_REPLICA_READAHEAD_H
 #define TRAX_REPLICA_REPLICA_READAHEAD_H
