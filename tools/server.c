@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/msg.h"
 #include "disk/disk.h"
+#include "format/format.h"
 #include "fs/grow.h"
 #include "fuse/control.h"
 #include "tools/amounts.h"
@@ -199,13 +200,29 @@ int server_remount(void *arg, const char *list, char *why, size_t bytes)
 	return 0;
 }
 
+/* Has the device become larger?  True if that cannot be found out. */
+static bool has_grown(struct server *s)
+{
+	const uint64_t before = s->disk->limits.sectors;
+	int rc = disk_renew_size(s->disk);
+	const uint64_t now = s->disk->limits.sectors;
+
+	s->disk->limits.sectors = before;
+	return rc || now >= fs_super(s->fs)->sectors + TRAX_BLOCK_SECTORS;
+}
+
 int server_grow(void *arg, struct trax_grown *out, char *why, size_t bytes)
 {
 	struct server *s = arg;
-	struct fs_grown grown = { 0 };
+	struct fs_grown grown = { fs_super(s->fs)->sectors,
+				  fs_super(s->fs)->sectors };
 	const struct closed_change change = { .grown = &grown };
-	int rc = fs_read_only(s->fs) ? -EROFS : reopen_fs(s, &change);
+	int rc = 0;
 
+	if (fs_read_only(s->fs))
+		rc = -EROFS;
+	else if (has_grown(s))
+		rc = reopen_fs(s, &change);
 	if (rc == -EROFS)
 		snprintf(why, bytes, "%s is mounted read-only: remount it for "
 			 "writing first", s->name);

@@ -174,7 +174,7 @@ static int look_at_device(struct server *s)
 		return rc;
 	if (s->disk->limits.sectors >= super.sectors + TRAX_GROUP_SECTORS / 64)
 		msg_warn("%s: the device has %s more than the file system; "
-			 "\"traxctl grow\" makes use of them", s->name,
+			 "\"traxctl grow\" makes use of that", s->name,
 			 size_text((double)(s->disk->limits.sectors -
 					    super.sectors) *
 				   SECTOR_BYTES).s);

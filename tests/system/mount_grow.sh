@@ -25,6 +25,12 @@ fill() {
 	sum=$(sha256sum <"$mnt/data")
 }
 
+# Since it was opened last.
+commits() {
+	"$tools/traxctl" metrics "$mnt" |
+		sed -n 's/^traxfs_log_records_total{.*} //p'
+}
+
 new_image() {
 	make_image ${old}M
 	"$tools/mkfs.traxfs" --measure 0 "$image" >/dev/null || fail mkfs
@@ -42,7 +48,11 @@ grow_mounted() {
 	new_image
 	"$tools/traxfs" -o "$1" "$image" "$mnt" || fail mount
 	fill
+	"$tools/traxctl" sync "$mnt" || fail sync
+	before=$(commits)
 	"$tools/traxctl" grow "$mnt" >"$work/said" || fail "nothing to grow"
+	[ "$(commits)" -ge "$before" ] && [ "$before" -gt 0 ] ||
+		fail "opened anew for nothing: $before commits, $(commits) now"
 	grep -q "as large as its device already" "$work/said" ||
 		fail "$(cat "$work/said")"
 	exec 5<"$mnt/dir/small" 6>>"$mnt/log"
