@@ -42,6 +42,11 @@ for command in $commands; do
 	done
 done
 "$traxctl" scan --help >/dev/null || fail "scan --help"
+for command in $commands; do
+	sed -n '/^# SYNOPSIS/,/^# DESCRIPTION/p' \
+		"$top_srcdir/man/traxctl.8.scd" | grep -qF "*$command*" ||
+		fail "traxctl(8) does not begin with $command"
+done
 refused 2 "no command" nonsense
 # Columns, and what stands in brackets, don't run into what comes behind.
 for program in traxctl traxfs mkfs.traxfs chkfs.traxfs traxtract traxdisk \
