@@ -370,8 +370,41 @@ static int drop_unproven(struct map *m)
 		err = store_cut(&m->store, p->range[i].first,
 				p->range[i].end);
 	}
-	p->ranges = 0;
+	for (size_t i = 0; i < p->laters && !err; i++)
+		err = store_cut(&m->store, p->later[i].first, p->later[i].end);
+	p->ranges = p->laters = 0;
 	return err;
+}
+
+/* The tracks in [first, end) with those around them. */
+static int settle_around(struct map *m, uint64_t first, uint64_t end)
+{
+	uint64_t far = context(m), from = first > far ? first - far : 0;
+	int err = prove_add(&m->prove, first, end);
+
+	if (!err)
+		err = prove_tracks(&m->prove, from, end + far, false);
+	return err ? err : forget_refuted(m, true);
+}
+
+/* What had to wait until all around it was known. */
+static int settle_later(struct map *m)
+{
+	struct prove_range *later = m->prove.later;
+	size_t n = m->prove.laters, i = 0;
+	int err = 0;
+
+	m->prove.later = NULL;
+	m->prove.laters = m->prove.laters_room = 0;
+	for (; i < n && err >= 0 && !out_of_time(m); i++) {
+		err = map_tick(m);
+		if (!err)
+			err = settle_around(m, later[i].first, later[i].end);
+	}
+	for (; i < n && err >= 0; i++)
+		err = prove_add(&m->prove, later[i].first, later[i].end);
+	free(later);
+	return err < 0 ? err : 0;
 }
 
 /* What is known of [first, end). */
@@ -559,6 +592,8 @@ static int walk_all(struct map *m, uint64_t first, uint64_t end)
 		if (out_of_time(m))
 			break;
 	}
+	if (!err)
+		err = settle_later(m);
 	dropped = drop_unproven(m);
 	return err ? err : dropped;
 }

@@ -43,6 +43,8 @@ int map_proven(const struct map *map, struct store *proven)
 		err = store_cut(proven, map->open_first, map->open_end);
 	for (size_t i = 0; i < p->ranges && !err; i++)
 		err = store_cut(proven, p->range[i].first, p->range[i].end);
+	for (size_t i = 0; i < p->laters && !err; i++)
+		err = store_cut(proven, p->later[i].first, p->later[i].end);
 	if (err)
 		store_fini(proven);
 	return err;

@@ -107,10 +107,15 @@ static bool on_line(const struct reader *r, const struct prove_claim *c,
 }
 
 /* Slipped sectors that are seen take more than that from a turn. */
+bool prove_takes_turn(const struct reader *r, const struct prove_claim *c,
+		      uint32_t units)
+{
+	return units * c->pitch > 1 - JUMP * r->tolerance;
+}
+
 bool prove_goes_round(const struct reader *r, const struct prove_claim *c)
 {
-	return c->size == c->nominal &&
-	       c->size * c->pitch > 1 - JUMP * r->tolerance;
+	return c->size == c->nominal && prove_takes_turn(r, c, c->size);
 }
 
 /* The claim that goes on from the one at i, or that it goes on from; NULL:
@@ -591,6 +596,17 @@ int prove_add(struct prove *prove, uint64_t first, uint64_t end)
 	return err;
 }
 
+static int add_later(struct prove *p, const struct prove_claim *c)
+{
+	int err = grow(&p->later, &p->laters_room, p->laters,
+		       sizeof(*p->later));
+
+	if (!err)
+		p->later[p->laters++] =
+			(struct prove_range){ c->first, c->first + c->size };
+	return err;
+}
+
 static int add(struct prove *p, const struct store_track *t, uint32_t nominal)
 {
 	int err = grow(&p->claim, &p->room, p->n, sizeof(*p->claim));
@@ -643,22 +659,33 @@ static int keep_open(struct prove *p)
 		const struct prove_claim *c = &p->claim[i];
 
 		if (c->state == PROVE_OPEN)
-			err = prove_add(p, c->first, c->first + c->size);
+			err = c->waits ? add_later(p, c) :
+					 prove_add(p, c->first,
+						   c->first + c->size);
 	}
+	return err;
+}
+
+/* The tracks of the store in [first, end) are the claims. */
+static int claim_all(struct prove *p, uint64_t first, uint64_t end)
+{
+	const struct store *s = p->store;
+	int err = 0;
+
+	p->n = 0;
+	for (size_t i = store_find(s, first); i < s->n && !err &&
+	     s->pieces[i].first < end; i++)
+		err = add_piece(p, &s->pieces[i], first, end);
 	return err;
 }
 
 int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
 {
-	const struct store *s = prove->store;
 	enum reader_purpose was;
-	int err = 0;
+	int err;
 
 	was = reader_set_purpose(prove->reader, READER_PROOF);
-	prove->n = 0;
-	for (size_t i = store_find(s, first); i < s->n && !err &&
-	     s->pieces[i].first < end; i++)
-		err = add_piece(prove, &s->pieces[i], first, end);
+	err = claim_all(prove, first, end);
 	if (!err)
 		err = try_those(prove, PROVE_OPEN);
 	/* A second chance: late completions may have been many. */
@@ -681,6 +708,7 @@ void prove_fini(struct prove *prove)
 	free(prove->claim);
 	free(prove->trial);
 	free(prove->range);
+	free(prove->later);
 	free(prove->spots.v);
 	*prove = (struct prove){ 0 };
 }

@@ -25,6 +25,7 @@ struct prove_claim {
 	double leap;		/* from the track before; NAN: not known */
 	bool seen;		/* it was looked at, */
 	bool among;		/* as one of many alike */
+	bool waits;		/* for tracks far behind it (prove.later) */
 	enum prove_state state;
 };
 
@@ -63,6 +64,8 @@ struct prove {
 	struct spots spots;	/* to be read next */
 	struct prove_range *range;	/* not proven, in order */
 	size_t ranges, ranges_room;
+	struct prove_range *later;	/* to be proven when more is known */
+	size_t laters, laters_room;
 };
 
 /* Takes a range that is not proven, behind those there are.  -ENOMEM. */

@@ -15,6 +15,10 @@ double prove_off(double turn, double expected);
 const struct prove_claim *prove_neighbour(const struct prove *prove, size_t i,
 					  int step);
 
+/* Would so many of its units take a whole turn, as far as is seen? */
+bool prove_takes_turn(const struct reader *reader,
+		      const struct prove_claim *claim, uint32_t units);
+
 /* Does a track without slips go round once, as far as is seen? */
 bool prove_goes_round(const struct reader *reader,
 		      const struct prove_claim *claim);

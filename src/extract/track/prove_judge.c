@@ -16,10 +16,14 @@
 #define SHORT_ROW 8u
 /* As far as others of the same size may be away. */
 #define ALIKE_FAR 64u
-/* Pieces near one among which rows that end as one does are searched for, and
- * how many must. */
-#define ROWS_NEAR 64u
-#define ROWS_ALIKE 3u
+/* Of a full track, what one with slips keeps at least when it is to leave no
+ * room for a second one; so many such may follow each other. */
+#define NEARLY_WHOLE 0.97
+#define ENCLOSED_MOST 3u
+/* Pieces on both sides among which sizes are searched for that come again. */
+#define PIECES_NEAR 64u
+/* So many tracks of a size are no chance. */
+#define TIMES_LEAST 2u
 /* Short tracks of one size. */
 #define REPEATED 3u
 /* Looks at two units beyond an end that has nothing known behind it. */
@@ -141,107 +145,107 @@ static bool is_repeated(const struct prove *p, size_t i)
 	return n >= REPEATED;
 }
 
-/* A row of tracks as a store holds it: pieces of one size, one behind the
- * other, and perhaps a shorter track that is a piece of its own. */
-struct whole_row {
-	uint32_t size, tracks;
-	uint64_t less;		/* units that it lacks in all, */
-	uint64_t last;		/* and the first of its last track */
-};
-
-/* Does piece i go on a row of tracks of that size? */
-static bool goes_on(const struct store *s, size_t i, uint32_t size)
+/* Are there others of its size around a track that goes round once? */
+static bool is_firm(const struct prove *p, size_t i)
 {
-	const struct piece *p = &s->pieces[i], *a = p - 1;
-
-	return i < s->n && p->tracks && a->first + a->units == p->first &&
-	       (p->size == size ||
-		(p->tracks == 1 && p->size < size &&
-		 p->size >= SHORT_LEAST * size));
+	return is_whole(p, i) && (alike(p, i, 1, false) > 0 ||
+				  alike(p, i, -1, false) > 0);
 }
 
-/* The row that begins with piece *i; *i: the piece behind it. */
-static struct whole_row take_row(const struct store *s, size_t *i)
+/* Does a track leave no room for another one on its turn? */
+static bool is_nearly_whole(const struct prove *p, const struct prove_claim *c)
 {
-	const struct piece *p = &s->pieces[*i];
-	struct whole_row row = { .size = p->size, .last = p->first };
-	struct store_track t;
-
-	do {
-		p = &s->pieces[(*i)++];
-		row.tracks += p->tracks;
-		row.less += (uint64_t)p->tracks * row.size - p->units;
-		if (p->tracks) {
-			store_track(s, p, p->tracks - 1, &t);
-			row.last = t.first;
-		}
-	} while (p->tracks && p->size == row.size &&
-		 goes_on(s, *i, row.size));
-	return row;
+	return c->size >= NEARLY_WHOLE * c->nominal &&
+	       prove_takes_turn(p->reader, c, c->nominal);
 }
 
-/* The first piece of the row that piece i is of. */
-static size_t row_begin(const struct store *s, size_t i)
+/* The firm track that way, behind a few at most that leave no room for others;
+ * NULL: there is none. */
+static const struct prove_claim *firm_beside(const struct prove *p, size_t i,
+					     int step)
 {
-	if (i && s->pieces[i].tracks == 1 &&
-	    s->pieces[i - 1].size > s->pieces[i].size &&
-	    goes_on(s, i, s->pieces[i - 1].size))
-		i--;
-	while (i && s->pieces[i - 1].size == s->pieces[i].size &&
-	       goes_on(s, i, s->pieces[i].size))
-		i--;
-	return i;
+	for (unsigned n = 0; n < ENCLOSED_MOST; n++) {
+		const struct prove_claim *b = prove_neighbour(p, i, step);
+
+		if (!b || b->state != PROVE_HOLDS)
+			return NULL;
+		i = (size_t)(b - p->claim);
+		if (is_firm(p, i))
+			return b;
+		if (!is_nearly_whole(p, b))
+			return NULL;
+	}
+	return NULL;
 }
 
-/* Does a long row end with this track as others do, which hold as many tracks
- * and lack as many units in all, whatever their size?  Slips are taken from its
- * spares.  Where zones meet no two rows are cut in that way. */
-static bool is_usual_end(const struct prove *p, const struct prove_claim *c)
+/* Does a zone go on from one track to another?  The sizes of its surfaces come
+ * again, those of another zone are new.  -1: perhaps further on. */
+static int is_one_zone(const struct prove *p, const struct prove_claim *before,
+		       const struct prove_claim *behind)
 {
 	const struct store *s = p->store;
-	size_t at = store_find(s, c->first), i, from;
-	struct whole_row own, row;
-	unsigned n = 0;
+	const size_t at = store_find(s, before->first);
+	uint32_t tracks = 0;
+	size_t i;
 
-	if (at >= s->n)
-		return false;
-	i = from = row_begin(s, at);
-	own = take_row(s, &i);
-	if (own.last != c->first || !own.less || own.tracks < SHORT_ROW)
-		return false;
-	i = row_begin(s, from > ROWS_NEAR ? from - ROWS_NEAR : 0);
-	while (i < s->n && i <= at + ROWS_NEAR && n < ROWS_ALIKE) {
-		row = take_row(s, &i);
-		n += row.last != own.last && row.tracks == own.tracks &&
-		     row.less == own.less;
-	}
-	return n >= ROWS_ALIKE;
+	if (before->size == behind->size)
+		return 1;
+	for (i = at; i && i + PIECES_NEAR > at; i--)
+		tracks += s->pieces[i - 1].size == behind->size ?
+				  s->pieces[i - 1].tracks : 0;
+	if (tracks >= TIMES_LEAST)
+		return 1;
+	tracks = 0;
+	for (i = at + 1; i < s->n && i < at + PIECES_NEAR; i++)
+		tracks += s->pieces[i].size == before->size ?
+				  s->pieces[i].tracks : 0;
+	if (tracks >= TIMES_LEAST)
+		return 1;
+	return i < s->n ? 0 : -1;
+}
+
+/* Is it the only track between two that are certain: too long for a second one
+ * beside it, with no end of a zone, whose last track may be of any size?  -1:
+ * what comes further on will say. */
+static int is_only_one(const struct prove *p, size_t i)
+{
+	const struct prove_claim *before, *behind;
+
+	if (!is_nearly_whole(p, &p->claim[i]))
+		return 0;
+	before = firm_beside(p, i, -1);
+	behind = firm_beside(p, i, 1);
+	return before && behind ? is_one_zone(p, before, behind) : 0;
 }
 
 /* A whole track has one like it on some side. */
-static enum prove_state judge_whole(const struct prove *p, size_t i)
+static enum prove_state judge_whole(struct prove *p, size_t i)
 {
-	int after = alike(p, i, 1, false);
+	int after = alike(p, i, 1, false), only;
 
-	if (is_usual_end(p, &p->claim[i]))
-		return PROVE_HOLDS;
 	if (after > 0 || alike(p, i, -1, false) > 0 || is_between(p, i))
 		return PROVE_HOLDS;
-	return after < 0 ? PROVE_OPEN : PROVE_FAILS;
+	only = is_only_one(p, i);
+	p->claim[i].waits = only < 0;
+	if (only > 0)
+		return PROVE_HOLDS;
+	return after < 0 || only < 0 ? PROVE_OPEN : PROVE_FAILS;
 }
 
-static enum prove_state judge_short(const struct prove *p, size_t i)
+static enum prove_state judge_short(struct prove *p, size_t i)
 {
 	const struct prove_claim *c = &p->claim[i];
 	int before = c->first ? alike(p, i, -1, true) : 1;
 	int after = c->first + c->size < p->reader->units ?
 		    alike(p, i, 1, true) : 1;
+	int only = is_only_one(p, i);
 
-	if (is_between(p, i) || is_repeated(p, i) || is_usual_end(p, c))
+	p->claim[i].waits = only < 0;
+	if (is_between(p, i) || is_repeated(p, i) || only > 0)
 		return PROVE_HOLDS;
 	if (before != 1 || !after || (!at_edge(p, c) &&
 				      c->size < SHORT_LEAST * c->nominal))
-		return PROVE_FAILS;
+		return only < 0 ? PROVE_OPEN : PROVE_FAILS;
 	return after > 0 ? PROVE_HOLDS : PROVE_OPEN;
 }
 
