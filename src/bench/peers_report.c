@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const peer_latency_names[5] = {
+/* Names that `latency` of struct peer_sample has in the report. */
+static const char *const peer_latency_names[5] = {
 	"p50_ms", "p90_ms", "p99_ms", "p999_ms", "longest_ms"
 };
 

@@ -23,13 +23,11 @@ struct peer_head {
 struct peer_sample {
 	double elapsed, value;
 	double beside_mb;	/* MB/s that were read beside the workload */
-	/* Seconds of an operation: some parts of a thousand are faster. */
+	/* Seconds within which 50, 90, 99, 99.9 and 100 % of the operations
+	 * were over. */
 	double latency[5];
 	struct peer_head head;
 };
-
-/* The parts of a thousand, as they are called. */
-extern const char *const peer_latency_names[5];
 
 /* Takes the parts out of all that was measured, which it sorts. */
 void peers_latencies(struct work_result *result, double parts[5]);

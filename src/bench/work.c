@@ -289,7 +289,8 @@ static int tree_path(char *path, const char *dir, unsigned i)
 			i / TREE_PER_DIR, i);
 }
 
-int work_nothing(const char *dir, unsigned percent)
+/* Prepares a workload that needs nothing before it. */
+static int work_nothing(const char *dir, unsigned percent)
 {
 	(void)dir;
 	(void)percent;

@@ -18,7 +18,6 @@ uint64_t work_random(uint64_t *state);
 int work_failed(const char *what, const char *path);
 int work_write_file(const char *path, uint64_t bytes, uint64_t seed);
 int work_read_file(const char *path, uint64_t most);
-int work_nothing(const char *dir, unsigned percent);
 /* Notes how long an operation took that ends now; from any thread. */
 void work_took(struct work_result *result, uint64_t begun_ns);
 

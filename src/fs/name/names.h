@@ -145,8 +145,6 @@ void xattr_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		 struct inode_item *item, const void *value, size_t bytes);
 void xattr_remove(struct fs_txn *txn, const struct xattr_slot *slot,
 		  struct inode_item *item);
-/* Number of pieces for a value of this size under a name of this length. */
-unsigned xattr_pieces(size_t name_bytes, size_t value_bytes);
 
 void xattr_op_set(struct fs *fs, struct fs_op *op);
 void xattr_op_get(struct fs *fs, struct fs_op *op);

@@ -48,7 +48,8 @@ static size_t piece0_room(size_t name_bytes)
 	return TRAX_XATTR_PIECE_BYTES - sizeof(struct xattr_head) - name_bytes;
 }
 
-unsigned xattr_pieces(size_t name_bytes, size_t value_bytes)
+/* Number of pieces for a value of this size under a name of this length. */
+static unsigned xattr_pieces(size_t name_bytes, size_t value_bytes)
 {
 	size_t room = piece0_room(name_bytes);
 

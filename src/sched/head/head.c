@@ -341,11 +341,6 @@ static void head_state_at(const struct head *head, uint64_t now_ns,
 		head_state->stream_lbn = head->last_end;
 }
 
-uint32_t head_read_ahead(const struct head *head)
-{
-	return head->read_ahead_sectors;
-}
-
 void head_get_state(const struct head *head, struct head_state *head_state)
 {
 	struct head_rest rest;

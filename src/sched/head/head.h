@@ -149,8 +149,6 @@ void head_set_geom(struct head *head, const struct geom *geom);
 /* Is there a profile with seeks and a period to predict by, and a geometry? */
 bool head_is_known(const struct head *head);
 const struct geom *head_geom(const struct head *head);
-/* Sectors that the drive reads behind a read by itself. */
-uint32_t head_read_ahead(const struct head *head);
 /* May the drive have read this sector ahead into its cache, behind one of the
  * last reads? */
 bool head_may_have(const struct head *head, uint64_t lbn);
