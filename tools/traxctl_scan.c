@@ -4,6 +4,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,33 @@ struct scan_arguments {
 	char **command;
 };
 
+/* Is the file there and may be written, or may it be made?  errno: why not. */
+static bool may_write(const char *path)
+{
+	char *copy;
+	bool may;
+
+	if (!access(path, W_OK))
+		return true;
+	if (errno != ENOENT)
+		return false;
+	copy = strdup(path);
+	may = copy && !access(dirname(copy), W_OK | X_OK);
+	free(copy);
+	return may;
+}
+
+static double take_percent(const char *arg, struct argp_state *state)
+{
+	char *end;
+	double percent = strtod(arg, &end);
+
+	if (end == arg || *end || !(percent > 0 && percent <= 100))
+		argp_error(state, "\"%s\" is no share of more than 0 and at "
+			   "most 100 percent", arg);
+	return percent;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct scan_arguments *a = state->input;
@@ -278,10 +306,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->path = arg;
 		return 0;
 	case 's':
-		a->options.sample_percent = strtod(arg, NULL);
+		a->options.sample_percent = take_percent(arg, state);
 		return 0;
 	case 'l':
-		a->options.last_percent = strtod(arg, NULL);
+		a->options.last_percent = take_percent(arg, state);
 		return 0;
 	case 'o':
 		if (strcmp(arg, "any") && strcmp(arg, "file"))
@@ -454,6 +482,11 @@ int scan_main(int argc, char **argv)
 			!a.copy && rc == -EINVAL ?
 			"not what \"traxctl scan --sum\" prints" :
 			strerror(-rc));
+		return EXIT_FAILED;
+	}
+	if (a.options.cursor && !may_write(a.options.cursor)) {
+		fprintf(stderr, "traxctl: %s: %s\n", a.options.cursor,
+			strerror(errno));
 		return EXIT_FAILED;
 	}
 	begun = time(NULL);

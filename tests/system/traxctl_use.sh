@@ -72,6 +72,9 @@ done
 refused 2 "of a block at most" replicas --set 99 /
 refused 2 "traxctl scan: " scan --nonsense
 refused 1 "/proc: no traxfs is mounted there" scan --path /proc --sum
+refused 1 "/nowhere/x: No such file" scan --path / --cursor /nowhere/x --sum
+refused 2 "no share" scan --path / --sample 0 --sum
+refused 2 "no share" scan --path / --promote-last some --sum
 "$traxctl" --version | grep -q '^traxctl [0-9]' || fail --version
 "$top_builddir/traxbench" sched --seed many head >"$said" 2>&1 &&
 	fail "traxbench: a seed that is no number"
