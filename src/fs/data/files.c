@@ -159,6 +159,9 @@ void files_free(struct fs *fs)
 
 	if (!files)
 		return;
+	/* The tree goes on until it is closed. */
+	tree_set_destage(fs->tree, NULL, NULL);
+	tree_set_order(fs->tree, NULL, NULL);
 	files->policy->close(files);
 	preallocs_free(files);
 	rangeset_fini(&files->stretch.held);
