@@ -229,14 +229,6 @@ static bool translate_progress(void *arg, uint64_t done, uint64_t blocks)
 	return !run->stopped || !*run->stopped;
 }
 
-static void translate_save(void *arg)
-{
-	const struct extract_run *run = arg;
-
-	if (run->state_path)
-		extract_state_write(run->state_path, run->state);
-}
-
 /* The drive's own word: boundaries, but no angles. */
 static int run_translate(void *arg)
 {
@@ -246,9 +238,7 @@ static int run_translate(void *arg)
 		.port = run->port,
 		.state = run->state,
 		.progress = translate_progress,
-		.save = translate_save,
 		.arg = run,
-		.env = run->prober->env,
 	};
 	const char *why;
 	int err;
@@ -588,7 +578,7 @@ static int make_profile(struct extract_run *run)
 		geom_free(geom);
 		return -ENOMEM;
 	}
-	/* Nor are the map and the answers of another drive its own. */
+	/* Nor is the map of another drive its own. */
 	extract_state_forget(run->state);
 	run->state->profile = p;
 	snprintf(p->model, sizeof(p->model), "%s", id->model);

@@ -1,8 +1,7 @@
 /*
  * extract_scsi.c - what the drive says of itself, then its tracks.
  *
- * A run that was interrupted is done again from the beginning, with what was
- * answered then; only what was not asked yet takes time.
+ * A run that was interrupted asks for all of it again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,12 +13,9 @@
 #include "extract/scsi/scsi_survey.h"
 #include "tools/extract_scsi.h"
 
-#define SAVE_NS UINT64_C(20000000000)
-
 struct translation {
 	const struct extract_scsi *scsi;
 	struct scsi_port *port;
-	uint64_t saved_ns;
 	struct scsi_survey survey;
 	struct translate *translate;
 };
@@ -63,21 +59,6 @@ static int translation_open(struct translation *t, const char **why)
 	return err;
 }
 
-static int translation_ask(struct translation *t, const char **why)
-{
-	const struct extract_state *state = t->scsi->state;
-	int err = translation_open(t, why);
-
-	if (err)
-		return err;
-	if (state->translations &&
-	    translate_recall(t->translate, state->translations,
-			     state->translations_bytes))
-		msg_info("%s: what it has told before is asked again",
-			 t->scsi->path);
-	return 0;
-}
-
 static void translation_take(struct profile *profile,
 			     const struct scsi_map *map)
 {
@@ -95,30 +76,10 @@ static void translation_take(struct profile *profile,
 		 map->odd, map->slipped, map->verified);
 }
 
-/* Into the state, in place of what was there. */
-static void translation_keep(struct translation *t)
-{
-	struct extract_state *state = t->scsi->state;
-	size_t bytes;
-	void *buf;
-
-	if (!t->translate || translate_keep(t->translate, &buf, &bytes))
-		return;
-	free(state->translations);
-	state->translations = buf;
-	state->translations_bytes = bytes;
-}
-
 static bool translation_progress(void *arg, uint64_t done, uint64_t blocks)
 {
-	struct translation *t = arg;
-	uint64_t now_ns = env_now_ns(t->scsi->env);
+	const struct translation *t = arg;
 
-	if (now_ns - t->saved_ns > SAVE_NS) {
-		translation_keep(t);
-		t->scsi->save(t->scsi->arg);
-		t->saved_ns = now_ns;
-	}
 	return t->scsi->progress(t->scsi->arg, done, blocks);
 }
 
@@ -158,24 +119,12 @@ int extract_scsi(const struct extract_scsi *scsi, const char **why)
 	int err;
 
 	*why = NULL;
-	translation.saved_ns = env_now_ns(scsi->env);
-	err = translation_ask(&translation, why);
+	err = translation_open(&translation, why);
 	if (!err)
 		err = translation_map(&translation, &options, state->profile,
 				      &map, why);
-	if (!err && translate_recalled(translation.translate))
-		msg_info("%" PRIu64 " of its answers are of an earlier run",
-			 translate_recalled(translation.translate));
 	if (!err)
 		translation_take(state->profile, &map);
-	else
-		translation_keep(&translation);
 	translation_free(&translation);
-	/* Nor is what leads nowhere gone over again. */
-	if (!err || err == -EOPNOTSUPP) {
-		free(state->translations);
-		state->translations = NULL;
-		state->translations_bytes = 0;
-	}
 	return err;
 }

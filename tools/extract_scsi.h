@@ -15,17 +15,12 @@ struct extract_scsi {
 	struct extract_state *state;
 	/* called as scsi_map.h says */
 	bool (*progress)(void *arg, uint64_t done, uint64_t blocks);
-	/* Now and then: the state should be written. */
-	void (*save)(void *arg);
 	void *arg;
-	struct env *env;
 };
 
 /*
  * Puts the boundaries of tracks into the state's profile, as the drive
- * translates its addresses; angles remain unknown.  What it has told goes into
- * the state, and is not asked again by the next run, until all is known.
- * -EOPNOTSUPP: it is not measurable in this way, *why says the reason; errors
+ * translates its addresses; angles remain unknown.  -EOPNOTSUPP: it is not measurable in this way, *why says the reason; errors
  * of the port; -EINTR.
  */
 int extract_scsi(const struct extract_scsi *scsi, const char **why);

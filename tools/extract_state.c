@@ -71,10 +71,6 @@ static int take_lines(FILE *f, const char *path, struct extract_state *state)
 			continue;
 		if (!state->profile && sscanf(line, "profile %zu", &bytes) == 1)
 			err = take_record(f, bytes, &state->profile);
-		else if (sscanf(line, "translations %zu", &bytes) == 1 &&
-			 !state->translations &&
-			 (state->translations = take_bytes(f, bytes)))
-			state->translations_bytes = bytes;
 		else if (!state->map && !strcmp(line, "map\n"))
 			state->map = json_loadf(f, 0, NULL);
 	}
@@ -125,10 +121,6 @@ static int put(FILE *f, const struct extract_state *state)
 		fprintf(f, "profile %zu\n", bytes);
 		fwrite(record, 1, bytes, f);
 		free(record);
-	}
-	if (state->translations) {
-		fprintf(f, "translations %zu\n", state->translations_bytes);
-		fwrite(state->translations, 1, state->translations_bytes, f);
 	}
 	if (state->map) {
 		fprintf(f, "map\n");
@@ -189,11 +181,8 @@ void extract_state_forget(struct extract_state *state)
 {
 	profile_free(state->profile);
 	json_decref(state->map);
-	free(state->translations);
 	state->profile = NULL;
 	state->map = NULL;
-	state->translations = NULL;
-	state->translations_bytes = 0;
 }
 
 void extract_state_free(struct extract_state *state)

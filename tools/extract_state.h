@@ -3,8 +3,8 @@
  * and what it has measured so far.
  *
  * One file, replaced as a whole and synced: lines of text, then the record of
- * the profile (diskmodel/profile.h), what the drive has told of addresses
- * (extract/scsi/translate.h), then the state of the map (extract/track/map.h).
+ * the profile (diskmodel/profile.h), then the state of the map
+ * (extract/track/map.h).
  */
 #ifndef TRAX_TOOLS_EXTRACT_STATE_H
 #define TRAX_TOOLS_EXTRACT_STATE_H
@@ -18,8 +18,6 @@ struct extract_state {
 	struct settings settings;
 	struct profile *profile;	/* owned; NULL: nothing measured */
 	json_t *map;			/* map_save's; NULL: none */
-	void *translations;		/* translate_keep's; NULL: none */
-	size_t translations_bytes;
 };
 
 /* The default path of the state of a device; the caller frees it. */

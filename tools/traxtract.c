@@ -384,7 +384,7 @@ static bool has_learned(const struct extract_state *state)
 		if (state->profile->part[i].confidence_ppm)
 			return true;
 	}
-	return state->map || state->translations;
+	return state->map;
 }
 
 /* Some kernels report a drive that was taken away as unreadable while it is

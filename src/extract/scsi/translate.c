@@ -11,9 +11,8 @@
  *  - several addresses for one block: the first is where it begins;
  *  - ALTTRK where they cannot tell, which is to say everywhere.
  *
- * Who maps a drive asks the same in the same order every time, so that what
- * was answered until a run was interrupted need not be asked again.  Nor is
- * anything asked twice in a run: answers don't change, and are not noted twice.
+ * Nothing is asked twice: answers don't change, and a map that goes back asks
+ * most of it once more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,8 +30,6 @@
 #define ALTERNATE_TRACK 0x20
 #define REPEATS 5u
 #define LOOKS 4u
-/* Answers of another run that are compared with what the drive says now. */
-#define SPOTS 32u
 
 /* What was asked (one way or the other) and what was answered. */
 struct told {
@@ -41,22 +38,17 @@ struct told {
 	uint8_t flags;
 };
 
-/* Of told.flags, and its bytes where it is kept. */
+/* Of told.flags. */
 #define TOLD_BACK 1u
 #define TOLD_ALTERNATE 2u
-#define TOLD_ERROR 4u		/* times which of these it was */
-static const int told_errors[] = { 0, -ENODATA, -EIO, -EINVAL, -EOPNOTSUPP,
-				   -EBADMSG };
-#define TOLD_ERRORS (sizeof(told_errors) / sizeof(*told_errors))
-#define TOLD_BYTES 17u
+#define TOLD_NOWHERE 4u		/* -ENODATA */
+#define TOLD_HERE 8u		/* this one is in use */
+/* Of more answers, 100 MB, the first are remembered. */
 #define TOLD_MOST (4u << 20)
 
 struct translate {
-	struct told *told;
+	struct told *told;	/* hashed by question */
 	size_t told_n, told_room;
-	uint32_t *memo;		/* 1 + number in told, hashed; 0: free */
-	size_t memo_n, memo_room;
-	size_t told_again, recall_n;	/* of those, in this run */
 	struct scsi_port *port;
 	uint64_t blocks;
 	bool by_code;		/* RECEIVE with PCV */
@@ -162,145 +154,63 @@ static bool is_address(const struct scsi_address *a)
 	       kept.at == a->at;
 }
 
-static int told_error(const struct told *told)
-{
-	unsigned e = told->flags / TOLD_ERROR;
-
-	return e < TOLD_ERRORS ? told_errors[e] : -ENODATA;
-}
-
-/* ---- What has been told in this run ---- */
-
-/* A map that is begun anew asks most of it once more. */
-static size_t memo_at(const struct translate *t, uint64_t question,
-		      unsigned back)
+/* The place of a question: what was told of it, or a free one. */
+static struct told *told_at(const struct translate *t, uint64_t question,
+			    unsigned back)
 {
 	uint64_t at = (question + back) * UINT64_C(0x9e3779b97f4a7c15);
-	const struct told *told;
+	struct told *told;
 
 	for (at >>= 20;; at++) {
-		at &= t->memo_room - 1;
-		if (!t->memo[at])
-			return (size_t)at;
-		told = &t->told[t->memo[at] - 1];
-		if (told->question == question &&
-		    (told->flags & TOLD_BACK) == back)
-			return (size_t)at;
+		told = &t->told[at & (t->told_room - 1)];
+		if (!told->flags || (told->question == question &&
+				     (told->flags & TOLD_BACK) == back))
+			return told;
 	}
 }
 
-static bool memo_grow(struct translate *t)
+static const struct told *told_again(const struct translate *t,
+				     uint64_t question, unsigned back)
 {
-	size_t room = t->memo_room, i;
-	uint32_t *was = t->memo;
+	const struct told *told = t->told_n ? told_at(t, question, back) : NULL;
 
-	t->memo_room = room ? 2 * room : 4096;
-	t->memo = calloc(t->memo_room, sizeof(*t->memo));
-	if (!t->memo) {
-		t->memo = was;
-		t->memo_room = room;
+	return told && told->flags ? told : NULL;
+}
+
+static bool told_grow(struct translate *t)
+{
+	struct told *was = t->told;
+	size_t room = t->told_room;
+
+	t->told_room = room ? 2 * room : 4096;
+	t->told = calloc(t->told_room, sizeof(*t->told));
+	if (!t->told) {
+		t->told = was;
+		t->told_room = room;
 		return false;
 	}
-	for (i = 0; i < room; i++) {
-		const struct told *told = was[i] ? &t->told[was[i] - 1] : NULL;
-
-		if (told)
-			t->memo[memo_at(t, told->question,
-					told->flags & TOLD_BACK)] = was[i];
+	for (size_t i = 0; i < room; i++) {
+		if (was[i].flags)
+			*told_at(t, was[i].question,
+				 was[i].flags & TOLD_BACK) = was[i];
 	}
 	free(was);
 	return true;
 }
 
-/* Of errors only that there is nothing: others may pass. */
-static void memo_put(struct translate *t, size_t i)
-{
-	const struct told *told = &t->told[i];
-	int err = told_error(told);
-
-	if ((err && err != -ENODATA) ||
-	    (2 * t->memo_n >= t->memo_room && !memo_grow(t)))
-		return;
-	t->memo[memo_at(t, told->question, told->flags & TOLD_BACK)] =
-		(uint32_t)i + 1;
-	t->memo_n++;
-}
-
-static const struct told *memo_get(const struct translate *t,
-				   uint64_t question, unsigned back)
-{
-	size_t at = t->memo_n ? memo_at(t, question, back) : 0;
-
-	return t->memo_n && t->memo[at] ? &t->told[t->memo[at] - 1] : NULL;
-}
-
-/* What is not told again is not told any more. */
-static const struct told *told_again(struct translate *t, uint64_t question,
-				     unsigned back)
-{
-	const struct told *told = memo_get(t, question, back);
-
-	if (told || t->told_again == t->recall_n)
-		return told;
-	told = &t->told[t->told_again];
-	if (told->question == question && (told->flags & TOLD_BACK) == back) {
-		memo_put(t, t->told_again++);
-		return told;
-	}
-	t->recall_n = t->told_n = t->told_again;
-	return NULL;
-}
-
-/* What ends all asking is not remembered; nor, without memory for it, or when
- * it is too much, is anything more. */
+/* Of errors only that there is nothing: others may pass.  Without memory for
+ * it, or when it is too much, nothing more is remembered. */
 static void tell(struct translate *t, uint64_t question, unsigned flags,
 		 int err, uint64_t answer)
 {
-	size_t room = t->told_room ? 2 * t->told_room : 1024;
-	struct told *told;
-	unsigned e = 0;
-
-	while (e < TOLD_ERRORS && told_errors[e] != err)
-		e++;
-	if (e == TOLD_ERRORS || t->told_n == TOLD_MOST)
+	if ((err && err != -ENODATA) || t->told_n == TOLD_MOST ||
+	    (2 * t->told_n >= t->told_room && !told_grow(t)))
 		return;
-	if (t->told_n == t->told_room) {
-		told = reallocarray(t->told, room, sizeof(*told));
-		if (!told)
-			return;
-		t->told = told;
-		t->told_room = room;
-	}
-	t->told[t->told_n] = (struct told){
-		question, answer, (uint8_t)(flags | e * TOLD_ERROR),
+	flags |= TOLD_HERE | (err ? TOLD_NOWHERE : 0);
+	*told_at(t, question, flags & TOLD_BACK) = (struct told){
+		question, answer, (uint8_t)flags,
 	};
-	memo_put(t, t->told_n++);
-}
-
-int translate_keep(const struct translate *t, void **buf, size_t *bytes)
-{
-	uint8_t *at;
-
-	*buf = NULL;
-	*bytes = 0;
-	if (!t->told_n)
-		return 0;
-	at = malloc(t->told_n * TOLD_BYTES);
-	if (!at)
-		return -ENOMEM;
-	*buf = at;
-	*bytes = t->told_n * TOLD_BYTES;
-	for (size_t i = 0; i < t->told_n; i++, at += TOLD_BYTES) {
-		sg_put_unaligned_be64(t->told[i].question, at);
-		sg_put_unaligned_be64(t->told[i].answer, at + 8);
-		at[16] = t->told[i].flags;
-	}
-	return 0;
-}
-
-uint64_t translate_recalled(const struct translate *t)
-{
-	return t->told_again;
+	t->told_n++;
 }
 
 /* ---- One address ---- */
@@ -353,7 +263,7 @@ int translate_block(struct translate *t, uint64_t lba,
 	if (told) {
 		out->address = told_address(told->answer);
 		out->alternate = told->flags & TOLD_ALTERNATE;
-		return told_error(told);
+		return told->flags & TOLD_NOWHERE ? -ENODATA : 0;
 	}
 	err = ask_block(t, lba, out);
 	tell(t, lba, !err && out->alternate ? TOLD_ALTERNATE : 0, err,
@@ -373,67 +283,14 @@ int translate_back(struct translate *t, const struct scsi_address *from,
 	told = told_again(t, place, TOLD_BACK);
 	if (told) {
 		*lba = told->answer;
-		err = told_error(told);
-		return err || *lba < t->blocks ? err : -ENODATA;
+		return told->flags & TOLD_NOWHERE ? -ENODATA : 0;
 	}
 	err = ask_back(t, from, lba);
 	tell(t, place, TOLD_BACK, err, err ? 0 : *lba);
 	return err;
 }
 
-/* ---- Recalling ---- */
-
-static bool told_holds(struct translate *t, const struct told *told)
-{
-	struct scsi_address from = told_address(told->question);
-	struct translate_place place = { 0 };
-	uint64_t answer = 0;
-	int err;
-
-	if (told->flags & TOLD_BACK) {
-		err = ask_back(t, &from, &answer);
-	} else {
-		err = ask_block(t, told->question, &place);
-		answer = told_place(&place.address);
-	}
-	return err == told_error(told) && (err || answer == told->answer);
-}
-
-/* Another drive, or the same with other defects or formatted anew, is asked the
- * same at first. */
-static bool all_hold(struct translate *t)
-{
-	size_t spots = t->told_n < SPOTS ? t->told_n : SPOTS;
-
-	for (size_t i = 0; i < spots; i++) {
-		if (!told_holds(t, &t->told[(i + 1) * t->told_n / spots - 1]))
-			return false;
-	}
-	return true;
-}
-
-int translate_recall(struct translate *t, const void *buf, size_t bytes)
-{
-	const uint8_t *at = buf;
-	size_t n = bytes / TOLD_BYTES;
-
-	if (bytes % TOLD_BYTES || n > TOLD_MOST || t->told_n)
-		return -EINVAL;
-	t->told = calloc(n + 1, sizeof(*t->told));
-	if (!t->told)
-		return -ENOMEM;
-	t->told_room = n + 1;
-	t->told_n = t->recall_n = n;
-	for (size_t i = 0; i < n; i++, at += TOLD_BYTES)
-		t->told[i] = (struct told){
-			sg_get_unaligned_be64(at),
-			sg_get_unaligned_be64(at + 8), at[16],
-		};
-	if (all_hold(t))
-		return 0;
-	t->told_n = t->recall_n = 0;
-	return -ESTALE;
-}
+/* ---- Its habits ---- */
 
 /* Asks for the last block, whose address is all zeros nowhere. */
 static bool formats_work(struct translate *t)
@@ -523,10 +380,8 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 
 void translate_close(struct translate *t)
 {
-	if (t) {
+	if (t)
 		free(t->told);
-		free(t->memo);
-	}
 	free(t);
 }
 

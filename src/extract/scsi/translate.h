@@ -43,22 +43,4 @@ bool translate_goes_back(const struct translate *translate);
 /* Commands that were sent. */
 uint64_t translate_count(const struct translate *translate);
 
-/*
- * All that has been answered, in order, for another run that asks the same:
- * *buf is the caller's, NULL when there was nothing.  -ENOMEM.  Of more than
- * some millions of answers the first ones.
- */
-int translate_keep(const struct translate *translate, void **buf,
-		   size_t *bytes);
-
-/* Answers from that, as long as the questions are the same; from the first
- * that is not, the drive is asked.  Before anything is asked.  -EINVAL: it is
- * no such thing; -ESTALE: the drive says something else now, of some answers
- * that are looked at; -ENOMEM. */
-int translate_recall(struct translate *translate, const void *buf,
-		     size_t bytes);
-
-/* How many have been answered so. */
-uint64_t translate_recalled(const struct translate *translate);
-
 #endif
