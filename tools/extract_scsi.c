@@ -34,9 +34,6 @@ static int translation_survey(struct translation *t, const char *path,
 	const struct scsi_survey *s = &t->survey;
 	int err = scsi_survey(t->port, &t->survey, why);
 
-	if (s->elements.all)
-		msg_info("%s: %u heads, %u of them out of use", path,
-			 s->elements.all, s->elements.depopulated);
 	if (!err && s->ranges > 1)
 		msg_info("%s: %u actuators: their tracks are mapped apart, "
 			 "and nothing else is measured", path, s->ranges);

@@ -293,29 +293,6 @@ static void answer_ranges(const struct scsi_target *t,
 	give(command, page, sizeof(page));
 }
 
-/* GET PHYSICAL ELEMENT STATUS */
-static void answer_elements(const struct scsi_target *t,
-			    struct scsi_command *command)
-{
-	const struct scsi_target_habits *h = &t->habits;
-	uint8_t buf[32 + 32 * HEADS] = { 0 };
-	uint8_t *at = buf + 32;
-
-	if (!h->elements) {
-		refuse(command, BAD_CDB);
-		return;
-	}
-	put_be(h->elements, buf, 4);
-	put_be(h->elements, buf + 4, 4);
-	for (unsigned i = 0; i < h->elements; i++, at += 32) {
-		put_be(i + 1, at + 4, 4);
-		at[14] = 1;
-		at[15] = i < h->gone ? 0xff :
-			 i < h->gone + h->going ? 0xfe : 0x01;
-	}
-	give(command, buf, 32 + 32 * h->elements);
-}
-
 static void answer_vpd(const struct scsi_target *t,
 		       struct scsi_command *command)
 {
@@ -369,10 +346,6 @@ static void answer_capacity(struct scsi_target *t, struct scsi_command *command,
 {
 	uint8_t buf[32] = { 0 };
 
-	if (sixteen && (command->cdb[1] & 0x1f) == 0x17) {
-		answer_elements(t, command);
-		return;
-	}
 	if (sixteen) {
 		if (t->habits.capacity_10_only ||
 		    (command->cdb[1] & 0x1f) != 0x10) {

@@ -31,9 +31,6 @@ struct scsi_target_habits {
 	uint64_t range_blocks;	/* blocks of the first of two actuators; 0:
 				 * there is one actuator */
 	bool range_gap;		/* a block between them belongs to neither */
-	unsigned elements;	/* heads that it lists; 0: it lists none */
-	unsigned gone;		/* how many of these are out of use */
-	unsigned going;		/* how many are being taken out of use */
 };
 
 struct scsi_target;

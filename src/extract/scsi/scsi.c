@@ -20,14 +20,6 @@
 
 #define PAGE_HAS_SUBPAGE 0x40
 
-/* SBC-4, physical element type and health. */
-#define STORAGE_ELEMENT 1
-#define ELEMENT_RESTORATION_FAILED 0xfb
-#define ELEMENT_RESTORING 0xfc
-#define ELEMENT_DEPOPULATION_FAILED 0xfd
-#define ELEMENT_DEPOPULATING 0xfe
-#define ELEMENT_DEPOPULATED 0xff
-
 /* Those of sg_unaligned.h shift a byte into the sign of an int. */
 static uint32_t get_be32(const uint8_t *p)
 {
@@ -201,38 +193,6 @@ int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
 		range[*n].first = get_be64(buf + at + 8);
 		range[*n].blocks = get_be64(buf + at + 16);
 		++*n;
-	}
-	return 0;
-}
-
-int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out)
-{
-	static const uint8_t cdb[16] = { 0x9e, 0x17, [12] = 0x20 };
-	uint8_t buf[0x2000];
-	uint32_t got, at, n;
-	int err = scsi_get(port, cdb, sizeof(cdb), buf, sizeof(buf), 32, &got);
-
-	if (err)
-		return err;
-	n = get_be32(buf + 4);
-	memset(out, 0, sizeof(*out));
-	for (at = 32; n && at + 32 <= got; at += 32, n--) {
-		if (buf[at + 14] != STORAGE_ELEMENT)
-			continue;
-		out->all++;
-		switch (buf[at + 15]) {
-		case ELEMENT_DEPOPULATED:
-			out->depopulated++;
-			break;
-		case ELEMENT_DEPOPULATING:
-		case ELEMENT_RESTORING:
-			out->busy++;
-			break;
-		case ELEMENT_DEPOPULATION_FAILED:
-		case ELEMENT_RESTORATION_FAILED:
-			out->failed++;
-			break;
-		}
 	}
 	return 0;
 }

@@ -73,15 +73,6 @@ struct scsi_range {
 int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
 		     unsigned max, unsigned *n);
 
-/* GET PHYSICAL ELEMENT STATUS: storage elements (heads, mostly). */
-struct scsi_elements {
-	unsigned all;
-	unsigned depopulated;	/* out of use for good */
-	unsigned busy;		/* being taken out of use or put back */
-	unsigned failed;	/* that has ended with an error */
-};
-int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out);
-
 /* A mode page's current (0), changeable (1), default (2) or saved (3) values,
  * with its header of two bytes, or four of a subpage; *n is its length. */
 #define SCSI_SUBPAGE(page, sub) ((page) | (sub) << 8)

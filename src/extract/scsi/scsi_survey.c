@@ -40,9 +40,6 @@ static int survey_ask(struct scsi_port *port, struct scsi_survey *s,
 	if (err)
 		memset(medium, 0, sizeof(*medium));
 	s->rpm = medium->rpm;
-	err = scsi_count_elements(port, &s->elements);
-	if (err && !unknown(err))
-		return err;
 	err = scsi_read_ranges(port, s->range, SCSI_SURVEY_RANGES, &s->ranges);
 	if (err && !unknown(err))
 		return err;
@@ -68,10 +65,6 @@ int scsi_survey(struct scsi_port *port, struct scsi_survey *s,
 		*why = "it does not rotate";
 	else if (medium.zoned == 2)
 		*why = "its zones must be written in order";
-	else if (s->elements.busy)
-		*why = "a head is being taken out of use, or put back";
-	else if (s->elements.failed)
-		*why = "a head could not be taken out of use";
 	else if (!ranges_whole(s))
 		*why = "what it says of its actuators does not fit";
 	return *why ? -EOPNOTSUPP : 0;

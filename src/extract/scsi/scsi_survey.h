@@ -1,10 +1,9 @@
 /*
  * scsi_survey.h - is this a drive whose tracks can be mapped, and as what?
  *
- * Zones that must be written in order, a head that is being taken out of use,
- * ranges of actuators that don't make up the drive: there is no map then.
- * Actuators are one range of blocks each, mapped apart.  Heads that have been
- * taken out of use (depopulated) are merely not there.
+ * Zones that must be written in order, ranges of actuators that don't make up
+ * the drive: there is no map then.  Actuators are one range of blocks each,
+ * mapped apart.
  */
 #ifndef TRAX_SCSI_SCSI_SURVEY_H
 #define TRAX_SCSI_SCSI_SURVEY_H
@@ -16,7 +15,6 @@
 struct scsi_survey {
 	struct scsi_capacity capacity;
 	uint32_t rpm;			/* 0: not said */
-	struct scsi_elements elements;	/* zeros: not said */
 	struct scsi_range range[SCSI_SURVEY_RANGES];
 	unsigned ranges;		/* at least 1 */
 };

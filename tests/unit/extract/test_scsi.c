@@ -431,7 +431,6 @@ START_TEST(facts_of_a_drive)
 	const struct scsi_target_habits h = { .attention = 3 };
 	struct scsi_medium medium;
 	struct scsi_port *port;
-	struct scsi_elements elements;
 	unsigned n;
 	struct bench b;
 
@@ -439,7 +438,6 @@ START_TEST(facts_of_a_drive)
 	port = scsi_target_port(b.target);
 	ck_assert_int_eq(scsi_read_medium(port, &medium), 0);
 	ck_assert_uint_eq(medium.rpm, 10000);
-	ck_assert_int_eq(scsi_count_elements(port, &elements), -EOPNOTSUPP);
 	ck_assert_int_eq(scsi_read_ranges(port, NULL, 0, &n), -EOPNOTSUPP);
 	bench_close(&b);
 }
@@ -510,26 +508,6 @@ static int survey_of(const struct scsi_target_habits *h,
 	bench_close(&b);
 	return err;
 }
-
-START_TEST(heads_out_of_use)
-{
-	struct scsi_target_habits h = { .elements = 8, .gone = 2,
-					.attention = 2 };
-	struct scsi_survey survey;
-	const char *why;
-
-	/* For good: the others are a drive. */
-	ck_assert_int_eq(survey_of(&h, &survey, &why), 0);
-	ck_assert_uint_eq(survey.elements.all, 8);
-	ck_assert_uint_eq(survey.elements.depopulated, 2);
-	ck_assert_uint_eq(survey.ranges, 1);
-	/* Just now: nothing is where it was. */
-	h.going = 1;
-	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
-	ck_assert_ptr_nonnull(why);
-	ck_assert_uint_eq(survey.elements.busy, 1);
-}
-END_TEST
 
 START_TEST(ranges_that_do_not_fit)
 {
@@ -644,7 +622,6 @@ int main(void)
 	tcase_add_test(tc, way_back);
 	tcase_add_test(tc, facts_of_a_drive);
 	tcase_add_loop_test(tc, settings_of_a_drive, 0, 2);
-	tcase_add_test(tc, heads_out_of_use);
 	tcase_add_test(tc, ranges_that_do_not_fit);
 	tcase_add_loop_test(tc, two_actuators, 0, 3);
 	tcase_add_test(tc, cycle_there_and_back);
