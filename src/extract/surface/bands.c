@@ -260,7 +260,7 @@ static int find_begin(struct cutting *c, const struct band *band,
 		      uint32_t *off)
 {
 	uint32_t lo = 0, hi = c->bands->surfaces - 1, mid;
-	int yes = 1, err = hi ? same_band(c, band, hi, &yes) : 0;
+	int yes, err = same_band(c, band, hi, &yes);
 
 	*off = 0;
 	c->asked++;
@@ -577,7 +577,7 @@ static int ask(struct proof *p, enum pair pair, int *answer)
 	*answer = 0;
 	if (!v)
 		return 0;
-	c = n > 1 ? (a + 1 + (uint32_t)below(p, n - 1)) % n : 0;
+	c = (a + 1 + (uint32_t)below(p, n - 1)) % n;
 	if (pair == PAIR_EDGE) {
 		at = between(p, 0.97, 1);
 		to = between(p, 0, 0.03);
@@ -642,7 +642,7 @@ static int ask_all(struct proof *p, double *share)
 	int yes, err = 0;
 
 	*share = 0;
-	for (unsigned i = p->bands->surfaces < 2; i < PAIRS && !err; i++) {
+	for (unsigned i = 0; i < PAIRS && !err; i++) {
 		err = vote(p, i, tries[i], &yes);
 		if (err || (double)yes < least[i] * tries[i])
 			return err;

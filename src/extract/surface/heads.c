@@ -35,11 +35,6 @@
 #define SURE_PPM 999000u
 #define SEEKS_PPM 990000u
 #define GUESSES 6u
-/* More tracks than cylinders have; steps that a group has at least, and at
- * most. */
-#define CYLINDER_MOST 24u
-#define ALONE_STEPS 8u
-#define ALONE_REACH 60u
 /* Cylinders times surfaces, to the tracks there are. */
 #define FULL 1.08
 /* Of known tracks, those that were not known before are too many. */
@@ -567,14 +562,6 @@ static int try_bands(struct near *near, const struct pieces *p,
 	return err;
 }
 
-/* Groups show, larger than cylinders are; and nothing further on is near. */
-static bool is_alone(const struct islands *islands, const struct pieces *p)
-{
-	return p->group > CYLINDER_MOST && islands->alone_from &&
-	       islands->alone_from * ALONE_STEPS <= p->group &&
-	       islands->alone_to * ALONE_REACH >= p->group;
-}
-
 /* So many surfaces, however that may be believed to show. */
 static int try_surfaces(struct near *near, const struct pieces *p,
 			uint32_t surfaces, double sweep, struct heads *heads,
@@ -589,8 +576,7 @@ static int try_surfaces(struct near *near, const struct pieces *p,
 			.sizes = i < 2, .inside = i < 4,
 			.turns = (votes > 0) != i % 2,
 		};
-		if ((i % 2 && (surfaces < 2 || abs(votes) >= BANDS_VOTES)) ||
-		    (guess.sizes && surfaces < 2))
+		if (i % 2 && abs(votes) >= BANDS_VOTES)
 			continue;
 		err = try_bands(near, p, &guess, heads, out);
 	}
@@ -603,9 +589,7 @@ static int by_seeks(struct near *near, const struct pieces *p,
 	struct islands islands = { 0 };
 	int err = islands_count(near, p, &islands);
 
-	if (!err && is_alone(&islands, p))
-		err = try_surfaces(near, p, 1, 0, heads, out);
-	if (!err && !*out && islands.surfaces > 1)
+	if (!err && islands.surfaces > 1)
 		err = try_surfaces(near, p, islands.surfaces, islands.sweep,
 				   heads, out);
 	return err;

@@ -198,7 +198,7 @@ int islands_count(struct near *near, const struct pieces *pieces,
 	double limit_ns, step = STEP_LEAST, apart;
 	struct islands seen = { 0 };
 	struct look l;
-	bool wide, counted = false;
+	bool counted = false;
 	int err = 0;
 
 	*islands = (struct islands){ 0 };
@@ -209,17 +209,10 @@ int islands_count(struct near *near, const struct pieces *pieces,
 		if (err || isnan(limit_ns))
 			continue;
 		apart = INFINITY;
-		wide = false;
 		for (unsigned i = 0; i < 2 && !err; i++) {
 			err = look_from(near, (uint32_t)step, limit_ns,
 					LOOK_STEPS, &l);
 			apart = fmin(apart, nearest(&l));
-			wide = wide || l.to[0] - l.from[0] > WIDE_STEPS;
-		}
-		if (isinf(apart) && !wide && !err && !near_late(near)) {
-			if (!islands->alone_from)
-				islands->alone_from = (uint32_t)step;
-			islands->alone_to = (uint32_t)step;
 		}
 		if (apart > COARSE_STEPS) {
 			if (counted)

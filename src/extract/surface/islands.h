@@ -13,9 +13,6 @@
 
 struct islands {
 	uint32_t surfaces;	/* 0: can't be told */
-	/* By steps from so many tracks to so many there was only one island,
-	 * at first; 0: no such steps. */
-	uint32_t alone_from, alone_to;
 	double sweep;		/* tracks from island to island, in the mean;
 				 * 0: there are too few */
 };

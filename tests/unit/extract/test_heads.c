@@ -236,11 +236,12 @@ START_TEST(seeks)
 		uint64_t seed, bytes;
 		bool told;
 	} drives[] = {
-		/* A group's end alone, sweeps without, one surface; a disk
-		 * full of cylinders, and a serpentine that nothing shows. */
+		/* A group's end alone, sweeps without; one surface, of which
+		 * each track is a cylinder; a disk full of cylinders, and a
+		 * serpentine that nothing shows. */
 		{ 217, UINT64_C(80000000000), true },
 		{ 229, UINT64_C(80000000000), true },
-		{ 281, UINT64_C(80000000000), true },
+		{ 281, UINT64_C(80000000000), false },
 		{ 237, UINT64_C(80000000000), false },
 		{ 220, UINT64_C(80000000000), true },
 		/* Zones shorter than groups, six surfaces and ten; groups of
