@@ -34,8 +34,8 @@ int pieces_cut(const struct geom *geom, struct prober *prober,
 	       struct pieces *pieces);
 void pieces_free(struct pieces *pieces);
 
-/* Where they are cylinders, puts the tracks of a geometry in their places: *out.
- * -ENOMEM */
+/* Where they are cylinders, puts the tracks of a geometry in their places:
+ * *out.  -ENOMEM */
 int pieces_place(const struct pieces *pieces, const struct geom *geom,
 		 struct geom **out);
 
