@@ -5,10 +5,9 @@
  * met lately is off.  What it knows at a track from those before it and from
  * those behind it is put together by how sure each is.
  *
- * Two things are not known of a drive: whether steps of a kind are really all
- * the same, or even those of all kinds that hardly differ, or are only what
- * they were believed to be, each for itself; and how much they stray from that.
- * Each answer is tried, and the one taken that makes the readings likeliest.
+ * By how much the steps of a kind stray from each other is not known of a
+ * drive: some answers are tried, and the one taken that makes the readings
+ * likeliest.
  */
 #include <errno.h>
 #include <math.h>
@@ -27,16 +26,10 @@
 #define ANGLE_SIGMA 0.05
 #define GAP_SIGMA 0.02
 #define KIND_SIGMA 0.001
-#define ZONE_SIGMA 0.003
 #define KIND_WANDERS 1e-8
 /* Where the kind changes, steps stray by so much more. */
 #define CHANGE 4.0
 #define DOUBT 4.0
-/* In standard deviations: what readings are off by adds up, fading by so much
- * with each; what that comes to often, and hardly ever. */
-#define BIAS_KEEPS 0.8
-#define BIAS_USUAL 1.7
-#define BIAS_MOST 7.0
 /* Revolutions: nothing is known better. */
 #define NOISE_LEAST 1e-6
 /* What a reading that is not believed costs, as a logarithm. */
@@ -46,9 +39,6 @@ struct kind {
 	uint32_t before, after;		/* sectors around the two tracks */
 	uint32_t from, to;		/* surfaces */
 	double step, tracks;		/* the mean of so many */
-	uint64_t first, last;		/* tracks that it leads to */
-	unsigned like;			/* of kinds with such a step, whichever
-					 * tracks, this one stands for all */
 };
 
 struct skews {
@@ -61,9 +51,6 @@ struct skews {
 	unsigned kinds_n;
 };
 
-/* Which steps are all the same? */
-enum alike { ALIKE_NONE, ALIKE_KIND, ALIKE_ALL, ALIKES };
-
 struct filter {
 	const struct skews *skews;
 	double x[KINDS + 1], c[KINDS + 1][KINDS + 1];
@@ -71,13 +58,10 @@ struct filter {
 	uint64_t used[KINDS + 1], now;
 	unsigned n, last;	/* of the state; the kind met last */
 	double strays;		/* of a step */
-	enum alike alike;
 	bool backwards;
 	double noise;
 	double strange;		/* by how much the last reading was off that was
 				 * not believed; 0: it was */
-	double bias;		/* to which side the last ones were off, */
-	uint64_t calm;		/* and the track at which they were not */
 	double cost;		/* how unlikely the readings are */
 };
 
@@ -95,19 +79,6 @@ uint32_t skews_around(const struct geom_track *track)
 		       track->sectors;
 }
 
-/* The first of those that have hardly another step. */
-static unsigned like(const struct skews *s, double step)
-{
-	unsigned i = s->kinds_n, to = i > LOOK_BACK ? i - LOOK_BACK : 0;
-
-	while (i-- > to) {
-		if (fabs(phase_wrap(s->kinds[s->kinds[i].like].step - step)) <
-		    SAME)
-			return s->kinds[i].like;
-	}
-	return s->kinds_n;
-}
-
 static unsigned kind_of(struct skews *s, const struct kind *k)
 {
 	unsigned i = s->kinds_n, to = i > LOOK_BACK ? i - LOOK_BACK : 0;
@@ -119,7 +90,6 @@ static unsigned kind_of(struct skews *s, const struct kind *k)
 		    q->from == k->from && q->to == k->to &&
 		    fabs(phase_wrap(q->step - k->step)) < SAME) {
 			q->tracks++;
-			q->last = k->last;
 			q->step += phase_wrap(k->step - q->step) / q->tracks;
 			return i + 1;
 		}
@@ -127,7 +97,6 @@ static unsigned kind_of(struct skews *s, const struct kind *k)
 	if (s->kinds_n == KINDS_MOST)
 		return 0;
 	s->kinds[s->kinds_n] = *k;
-	s->kinds[s->kinds_n].like = like(s, k->step);
 	return ++s->kinds_n;
 }
 
@@ -154,7 +123,7 @@ static void sort_out(struct skews *s, const struct geom *geom)
 			s->kind[i] = (uint16_t)kind_of(s, &(struct kind){
 				skews_around(&before), skews_around(&t),
 				before.surface, t.surface,
-				phase_wrap(base - base_before), 1, i, i, 0 });
+				phase_wrap(base - base_before), 1 });
 		s->excess[i] = (float)(base - base_before);
 		before = t;
 		base_before = base;
@@ -207,8 +176,7 @@ void skews_free(struct skews *skews)
 static void filter_begin(struct filter *f)
 {
 	f->n = 1;
-	f->x[0] = f->strange = f->cost = f->bias = 0;
-	f->calm = f->backwards ? f->skews->tracks - 1 : 0;
+	f->x[0] = f->strange = f->cost = 0;
 	f->c[0][0] = ANGLE_SIGMA * ANGLE_SIGMA;
 	f->last = 0;
 	f->now = 0;
@@ -237,44 +205,22 @@ static unsigned filter_slot(struct filter *f, unsigned kind)
 	return slot;
 }
 
-/* By how much a step is more than its kind's, and which that is. */
-static double excess_of(const struct filter *f, uint64_t i, unsigned *kind)
-{
-	const struct skews *s = f->skews;
-	const struct kind *k = &s->kinds[s->kind[i] - 1];
-
-	*kind = s->kind[i];
-	if (f->alike == ALIKE_NONE)
-		return 0;
-	if (f->alike == ALIKE_KIND)
-		return s->excess[i];
-	*kind = k->like + 1;
-	return s->excess[i] + phase_wrap(k->step - s->kinds[k->like].step);
-}
-
 /* Over the step to track i, or back over it. */
 static void filter_step(struct filter *f, uint64_t i)
 {
 	const struct skews *s = f->skews;
-	double excess, way, stray = f->strays;
-	const struct kind *k;
-	unsigned slot, kind;
+	double way = f->backwards ? -1 : 1, stray = f->strays;
+	unsigned slot;
 
 	if (!s->kind[i]) {
 		f->c[0][0] += GAP_SIGMA * GAP_SIGMA;
 		return;
 	}
-	k = &s->kinds[s->kind[i] - 1];
-	excess = excess_of(f, i, &kind);
-	slot = filter_slot(f, kind);
-	/* Another zone. */
-	if (f->alike == ALIKE_ALL && i == (f->backwards ? k->last : k->first))
-		f->c[slot][slot] += ZONE_SIGMA * ZONE_SIGMA;
+	slot = filter_slot(f, s->kind[i]);
 	stray *= slot == f->last ? 1 : CHANGE;
 	f->last = slot;
 	f->used[slot] = ++f->now;
-	way = f->backwards ? -1 : 1;
-	f->x[0] += way * (f->x[slot] - excess);
+	f->x[0] += way * (f->x[slot] - s->excess[i]);
 	f->c[0][0] += 2 * way * f->c[0][slot] + f->c[slot][slot] +
 		      stray * stray;
 	for (unsigned j = 1; j < f->n; j++) {
@@ -297,72 +243,37 @@ static void filter_learn(struct filter *f, double off, double all)
 	}
 }
 
-/* Readings that are off one way, one after another: by how much it has got lost
- * since they were not; 0. */
-static double filter_lost(struct filter *f, uint64_t i, double off, double all)
-{
-	double lost;
-
-	f->bias = BIAS_KEEPS * f->bias + off / sqrt(all);
-	if (fabs(f->bias) < BIAS_USUAL)
-		f->calm = i;
-	if (fabs(f->bias) < BIAS_MOST)
-		return 0;
-	lost = f->bias * (1 - BIAS_KEEPS) * sqrt(all);
-	f->bias = 0;
-	f->c[0][0] += lost * lost;
-	f->cost += DOUBT_COST;
-	return fabs(lost);
-}
-
 /* What is far off is late, unless the next one says the same. */
-static double filter_see(struct filter *f, uint64_t i, double late)
+static void filter_see(struct filter *f, double late)
 {
-	double noise = f->noise * f->noise, all = f->c[0][0] + noise, lost;
+	double noise = f->noise * f->noise, all = f->c[0][0] + noise;
 	double off = phase_wrap(late - f->x[0]), before = f->strange;
 
 	if (off * off > DOUBT * DOUBT * all) {
 		f->cost += DOUBT_COST;
 		f->strange = off;
 		if (before == 0 || fabs(before - off) > DOUBT * f->noise)
-			return 0;
+			return;
 		f->c[0][0] += off * off;
 		all = f->c[0][0] + noise;
 	} else {
 		f->cost += (off * off / all + log(all)) / 2;
 	}
 	f->strange = 0;
-	lost = filter_lost(f, i, off, all);
-	filter_learn(f, off, f->c[0][0] + noise);
-	return lost;
-}
-
-/* Somewhere on the way to track i it has got lost. */
-static void doubt_since(const struct filter *f, uint64_t i, double lost,
-			float *sigma)
-{
-	uint64_t from = f->calm < i ? f->calm : i;
-	uint64_t to = f->calm < i ? i : f->calm;
-
-	for (uint64_t k = from; k <= to; k++)
-		sigma[k] = (float)hypot(sigma[k], lost);
+	filter_learn(f, off, all);
 }
 
 /* The readings of a track, the next ones in its direction. */
 static void filter_see_all(struct filter *f, const struct skews_read *read,
-			   size_t n, size_t *k, uint64_t i, float *sigma)
+			   size_t n, size_t *k, uint64_t i)
 {
-	double lost;
-
 	for (; *k < n; ++*k) {
 		const struct skews_read *r = &read[f->backwards ?
 						   n - 1 - *k : *k];
 
 		if (r->track != i)
 			break;
-		lost = filter_see(f, i, r->late);
-		if (lost > 0 && sigma)
-			doubt_since(f, i, lost, sigma);
+		filter_see(f, r->late);
 	}
 }
 
@@ -380,7 +291,7 @@ static void filter_run(struct filter *f, const struct skews_read *read,
 
 		if (!f->backwards) {
 			filter_step(f, i);
-			filter_see_all(f, read, n, &k, i, sigma);
+			filter_see_all(f, read, n, &k, i);
 		}
 		if (late) {
 			late[i] = (float)f->x[0];
@@ -388,33 +299,28 @@ static void filter_run(struct filter *f, const struct skews_read *read,
 						f->strange);
 		}
 		if (f->backwards) {
-			filter_see_all(f, read, n, &k, i, sigma);
+			filter_see_all(f, read, n, &k, i);
 			filter_step(f, i);
 		}
 		prober_pause(f->skews->prober, step);
 	}
 }
 
-/* The answers that suit the readings. */
+/* The answer that suits the readings. */
 static void filter_choose(struct filter *f, const struct skews_read *read,
 			  size_t n)
 {
 	static const double strays[] = { 1e-6, 1e-5, 5e-5, 2e-4, 8e-4 };
-	const unsigned all = sizeof(strays) / sizeof(*strays);
 	double best = INFINITY;
 	struct filter try = *f;
 
-	for (unsigned alike = 0; alike < ALIKES; alike++) {
-		for (unsigned i = 0; i < all; i++) {
-			try.alike = (enum alike)alike;
-			try.strays = strays[i];
-			filter_run(&try, read, n, NULL, NULL);
-			if (try.cost >= best)
-				continue;
-			best = try.cost;
-			f->alike = try.alike;
-			f->strays = try.strays;
-		}
+	for (unsigned i = 0; i < sizeof(strays) / sizeof(*strays); i++) {
+		try.strays = strays[i];
+		filter_run(&try, read, n, NULL, NULL);
+		if (try.cost >= best)
+			continue;
+		best = try.cost;
+		f->strays = try.strays;
 	}
 }
 

@@ -392,7 +392,8 @@ START_TEST(pauses_in_between)
 	pauses = 0;
 	ck_assert_int_eq(skews_new(geom, &prober, &skews), 0);
 	ck_assert_int_eq(skews_smooth(skews, &read, 1, 0.0018, late, sigma), 0);
-	ck_assert_uint_gt(pauses, MANY / PROBER_STEPS * 10);
+	/* Kinds, five ways to stray, there and back. */
+	ck_assert_uint_ge(pauses, MANY / PROBER_STEPS * 8);
 	free(late);
 	free(sigma);
 	skews_free(skews);
