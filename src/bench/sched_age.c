@@ -1,8 +1,9 @@
 /*
  * sched_age.c - a month of use at 85 % full: each day files are deleted and
  * others made, some are appended to, and some overwritten in part (used_fs.h).
- * Then, against a fresh file system: new files, written and read cold; all the
- * others, read cold, a directory after the other; and transactions.
+ * Then, against a fresh file system: new files, the same in all rows, written
+ * and read cold; all the others, read cold, a directory after the other; and
+ * transactions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,9 +26,12 @@
 #define OVERWRITE_BYTES 8192u
 /* The quiet part of a day in which the disk turns. */
 #define NIGHT_NS (UINT64_C(1800) * NS_PER_SECOND)
-/* One file in so many is deleted before the new files are made, so that there
- * is room for them. */
+/* One file in so many is deleted before the new files are made, which are as
+ * much of all bytes, so that there is room for them. */
 #define NEW_SHARE 16u
+/* Added to the seed for the sizes of the new files: what was drawn before
+ * differs from row to row. */
+#define NEW_SEED 1000u
 #define TRANSACTIONS 2000u	/* Transactions that are measured at the end. */
 
 enum age_way { AGE_FRESH, AGE_USED, AGE_MOVES, AGE_ORDER };
@@ -104,7 +108,7 @@ static int read_files(struct used *u, uint32_t first, uint32_t end,
 	return err;
 }
 
-static int measure_new(struct used *u, struct age_row *row)
+static int measure_new(struct used *u, uint64_t seed, struct age_row *row)
 {
 	uint32_t first, n = u->files / NEW_SHARE;
 	uint64_t begin_ns, bytes = 0;
@@ -118,8 +122,9 @@ static int measure_new(struct used *u, struct age_row *row)
 		err = used_remount(u);
 	begin_ns = sim_now_ns(u->rig.sim);
 	first = u->files;
+	u->seed = seed + NEW_SEED;
 	if (!err)
-		err = used_fill(u);
+		err = used_make(u, USED_BYTES / NEW_SHARE);
 	for (uint32_t i = first; i < u->files; i++)
 		bytes += u->file[i].bytes;
 	row->write = (double)bytes * 1e3 /
@@ -198,7 +203,7 @@ static int measure(const struct sched_options *options, enum age_way way,
 	if (!err)
 		err = read_files(&u, 0, u.files, &row->read_old);
 	if (!err)
-		err = measure_new(&u, row);
+		err = measure_new(&u, options->seed, row);
 	if (!err)
 		err = measure_load(&u, n, row);
 	used_close(&u);

@@ -156,9 +156,16 @@ uint32_t used_any(struct used *u)
 
 int used_fill(struct used *u)
 {
+	return used_make(u, USED_BYTES > u->data_bytes ?
+				    USED_BYTES - u->data_bytes : 0);
+}
+
+int used_make(struct used *u, uint64_t bytes)
+{
+	const uint64_t end = u->data_bytes + bytes;
 	int err = 0;
 
-	while (!err && u->data_bytes < USED_BYTES)
+	while (!err && u->data_bytes < end)
 		err = used_file_make(u);
 	return err ? err : used_sync(u);
 }
