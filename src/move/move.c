@@ -50,6 +50,12 @@
 /* While users are quiet a checkpoint follows after this many sectors have been
  * brought together: as many as all moves have at a time. */
 #define UNFREED_SECTORS (MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
+/* Moves change leaves, so these are brought together when the moves are over,
+ * and this often while they go on.  Then as many checkpoints do that, one after
+ * the other, as bring leaves together, but not more than so many: slots that
+ * one gives up are free for the next. */
+#define GATHER_NS UINT64_C(600000000000)
+#define GATHERS 4u
 
 int moves_open(struct fs *fs, struct moves **out)
 {
@@ -237,6 +243,18 @@ static void checkpoint_over(struct waiter *waiter, int rc)
 	container_of(waiter, struct moves, waiter)->checkpointing = false;
 }
 
+static void checkpoint(struct moves *moves, bool gather, uint64_t now_ns)
+{
+	moves->checkpointing = true;
+	moves->waiter = (struct waiter){ .done = checkpoint_over };
+	list_init(&moves->waiter.link);
+	if (gather) {
+		tree_gather(moves->fs->tree);
+		moves->gathered_ns = now_ns;
+	}
+	tree_checkpoint(moves->fs->tree, &moves->waiter);
+}
+
 /* Frees the old places of moved data by a checkpoint: one that users do not
  * notice, or their next one. */
 static void ask_checkpoint(struct moves *moves, unsigned draining,
@@ -248,13 +266,25 @@ static void ask_checkpoint(struct moves *moves, unsigned draining,
 	    (draining < (quiet ? MOVE_MOST / 2 : MOVE_SLOTS) &&
 	     !(quiet && moves->unfreed >= UNFREED_SECTORS)))
 		return;
-	moves->checkpointing = true;
 	moves->unfreed = 0;
-	moves->waiter = (struct waiter){ .done = checkpoint_over };
-	list_init(&moves->waiter.link);
-	if (quiet)
-		tree_gather(moves->fs->tree);
-	tree_checkpoint(moves->fs->tree, &moves->waiter);
+	moves->gathers = GATHERS;
+	checkpoint(moves, quiet && now_ns - moves->gathered_ns >= GATHER_NS,
+		   now_ns);
+}
+
+/* The moves are over for now: brings leaves of the tree together. */
+static void gather(struct moves *moves, uint64_t now_ns)
+{
+	struct tree_stats stats;
+
+	tree_get_stats(moves->fs->tree, &stats);
+	if (moves->gathers < GATHERS && stats.gathered == moves->gathered)
+		moves->gathers = 0;
+	if (!moves->gathers)
+		return;
+	moves->gathers--;
+	moves->gathered = stats.gathered;
+	checkpoint(moves, true, now_ns);
 }
 
 static int task_set(struct moves *moves, bool wanted)
@@ -328,6 +358,9 @@ uint64_t moves_run(struct moves *moves)
 				  !moves->limits.unneeded);
 	if (!is_busy(moves))
 		task_set(moves, false);
+	if (!is_busy(moves) && !order_has_work(moves) &&
+	    is_quiet(moves, now_ns))
+		gather(moves, now_ns);
 	begin_ns = moves->next_pick_ns > now_ns + LOOK_NS ?
 			   moves->next_pick_ns : now_ns + LOOK_NS;
 	return is_busy(moves) ? now_ns + LOOK_NS : begin_ns;

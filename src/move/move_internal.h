@@ -309,6 +309,11 @@ struct moves {
 	bool promoted;
 	bool checkpointing;
 	struct waiter waiter;	/* for the checkpoint */
+	/* Checkpoints that may still bring leaves together, since moves have
+	 * changed some; when that was asked for last, and how many leaves had
+	 * been brought together before. */
+	unsigned gathers;
+	uint64_t gathered_ns, gathered;
 	uint64_t sleep_ns, next_pick_ns;
 	uint64_t order_ns;	/* cleaning has waited for order since; 0: it
 				 * does not */

@@ -410,6 +410,11 @@ traxaddr space_slot_take_next(struct space *s)
 	return s->last_run;
 }
 
+void space_run_begin(struct space *s)
+{
+	s->last_run = 0;
+}
+
 traxaddr space_slot_take_other(struct space *s, traxaddr bad,
 			       traxaddr other, bool frozen)
 {

@@ -184,6 +184,8 @@ traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
  * accesses. 0: there is none.  Uses one reserved slot.
  */
 traxaddr space_slot_take_next(struct space *space);
+/* The next one begins a new row on the track that is the emptiest now. */
+void space_run_begin(struct space *space);
 
 /* Frees a slot: at once when it was taken in the running generation and is
  * not yet part of a frozen one, else pending. */

@@ -286,9 +286,8 @@ static void take_over(struct buffer *to, const struct buffer *from, unsigned at)
 	}
 }
 
-/* Joins a touched node with the sibling at position i of their parent. */
-static void join(struct tree *tree, struct buffer *buffer,
-		 struct buffer *sibling, unsigned i)
+void apply_join(struct tree *tree, struct buffer *buffer,
+		struct buffer *sibling, unsigned i)
 {
 	struct buffer *parent = buffer->parent;
 	const unsigned mine = apply_index(buffer);
@@ -334,7 +333,7 @@ static bool try_join(struct tree *tree, struct buffer *buffer, unsigned i)
 	sibling = tree_child(tree, buffer->parent, i);
 	if (!tree_resident(sibling) || !would_fit(buffer, sibling))
 		return false;
-	join(tree, buffer, sibling, i);
+	apply_join(tree, buffer, sibling, i);
 	return true;
 }
 
@@ -393,6 +392,25 @@ static unsigned items_to_give(const void *leaf, const void *left, unsigned i,
 	return sum <= NODE_BODY_BYTES && all - sum <= NODE_BODY_BYTES ? k : 0;
 }
 
+void apply_give(struct buffer *left, struct buffer *leaf, unsigned n,
+		struct key low)
+{
+	const unsigned mine = apply_index(leaf);
+	const unsigned at = node_count(left->node);
+
+	for (unsigned k = 0; k < n; k++) {
+		size_t size;
+		const void *value = node_value(leaf->node, k, &size);
+
+		node_insert(left->node, at + k, node_key(leaf->node, k), value,
+			    size);
+	}
+	node_remove_run(leaf->node, 0, n);
+	node_set_high(left->node, key_before(low));
+	node_set_low(leaf->node, low);
+	node_child_set_key(leaf->parent->node, mine, low);
+}
+
 /*
  * Gives the first items of a full leaf to its left neighbour, if that is dirty
  * too (nothing more is written then) and has room; so leaves are fuller than by
@@ -404,8 +422,7 @@ static struct buffer *give_left(struct tree *tree, struct buffer *leaf,
 {
 	const unsigned mine = leaf->parent ? apply_index(leaf) : 0;
 	struct buffer *left;
-	unsigned n, k, at;
-	struct key low;
+	unsigned n, at;
 
 	if (!mine || *i == node_count(leaf->node))
 		return NULL;
@@ -416,18 +433,7 @@ static struct buffer *give_left(struct tree *tree, struct buffer *leaf,
 	if (!n)
 		return NULL;
 	at = node_count(left->node);
-	for (k = 0; k < n; k++) {
-		size_t size;
-		const void *value = node_value(leaf->node, k, &size);
-
-		node_insert(left->node, at + k, node_key(leaf->node, k), value,
-			    size);
-	}
-	node_remove_run(leaf->node, 0, n);
-	low = *i == n ? key : node_key(leaf->node, 0);
-	node_set_high(left->node, key_before(low));
-	node_set_low(leaf->node, low);
-	node_child_set_key(leaf->parent->node, mine, low);
+	apply_give(left, leaf, n, *i == n ? key : node_key(leaf->node, n));
 	if (*i < n) {
 		*i += at;
 		return left;

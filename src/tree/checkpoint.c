@@ -173,6 +173,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	int rc;
 
 	ckpt_gather(tree);
+	ckpt_line_up(tree);
 	free(ckpt->payload);
 	ckpt->payload = NULL;
 	*root = (struct root){
@@ -462,11 +463,11 @@ static bool would_trim(const struct tree *tree)
 }
 
 /* Is the checkpoint that was asked for needless, as nothing has changed since
- * the last root? */
+ * the last root, and leaves need not be brought together? */
 static bool is_needless(const struct tree *tree)
 {
-	return !tree->gen_changed && !would_trim(tree) && !tree->pending &&
-	       !tree->buffers->n_dirty &&
+	return !tree->ckpt.gather && !tree->gen_changed && !would_trim(tree) &&
+	       !tree->pending && !tree->buffers->n_dirty &&
 	       tree->closing == tree->durable.clean &&
 	       tree->durable.epoch == tree->epoch;
 }

@@ -53,7 +53,9 @@ void ckpt_take_next(struct tree *tree, struct buffer *leaf);
 
 /* ---- ckpt_gather.c ---- */
 
-/* Before a cut: brings leaves together, if that was asked for. */
+/* Before a cut: brings leaves together, if that was asked for; and gives leaves
+ * that are written anyway slots in the order of their keys. */
 void ckpt_gather(struct tree *tree);
+void ckpt_line_up(struct tree *tree);
 
 #endif

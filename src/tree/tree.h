@@ -271,9 +271,9 @@ const struct root *tree_durable_root(const struct tree *tree);
 /* Calls the waiter when a root is durable that holds all that has been changed
  * so far; what was freed before is free then. */
 void tree_checkpoint(struct tree *tree, struct waiter *waiter);
-/* The next checkpoint also writes leaves that lie apart and are in memory one
- * behind the other, and after it nodes may leave a track that can then be given
- * back.  For idle time. */
+/* The next checkpoint, which is not needless then, also fills leaves that are
+ * in memory and lie apart, and writes them one behind the other; after it nodes
+ * may leave a track that can then be given back.  For idle time. */
 void tree_gather(struct tree *tree);
 
 /*

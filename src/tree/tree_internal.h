@@ -352,6 +352,14 @@ void apply_free_slots(struct tree *tree, const struct node_ptr *ptr);
 /* Joins a node that may have become small with a resident neighbour. */
 void apply_shrink(struct tree *tree, struct buffer *buffer);
 /* The position of a node in its parent. */
+/* Joins a touched node with the sibling at position i of their parent. */
+void apply_join(struct tree *tree, struct buffer *buffer,
+		struct buffer *sibling, unsigned i);
+/* Gives the first n items of a touched leaf, but not all, to its left
+ * neighbour, which is touched, too, and has room; the leaf begins with key
+ * `low` then. */
+void apply_give(struct buffer *left, struct buffer *leaf, unsigned n,
+		struct key low);
 unsigned apply_index(const struct buffer *buffer);
 /* Writes a buffer's address and checksum into its parent. */
 void apply_update_parent(struct buffer *buffer);
