@@ -215,7 +215,11 @@ static int is_only_one(const struct prove *p, size_t i)
 		return 0;
 	before = firm_beside(p, i, -1);
 	behind = firm_beside(p, i, 1);
-	return before && behind ? is_one_zone(p, before, behind) : 0;
+	/* What is longer than both has a unit of another in it. */
+	if (!before || !behind || (p->claim[i].size > before->size &&
+				   p->claim[i].size > behind->size))
+		return 0;
+	return is_one_zone(p, before, behind);
 }
 
 /* A whole track has one like it on some side. */

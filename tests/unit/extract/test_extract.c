@@ -215,7 +215,7 @@ END_TEST
  * what was measured and left out of the proof (20047), a slip that a size in
  * the wrong place makes up for (930001 of 80 GB), an end of a row that was
  * refuted and then late (20112), a run that ended a track early just before a
- * leap (8327). */
+ * leap (8327), one longer than its neighbours, between them (18126). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -246,6 +246,7 @@ START_TEST(certain_again)
 		{ "20112,bytes=80G,slipped=0.022", 34 },
 		{ "8327,bytes=20G,slipped=0.022", 83 },
 		{ "930001,bytes=80G,slipped=0.022", 37 },
+		{ "18126,bytes=150M,odd=1", 2 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -896,7 +897,7 @@ int main(void)
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 33);
-	tcase_add_loop_test(tc, certain_again, 0, 25);
+	tcase_add_loop_test(tc, certain_again, 0, 26);
 	tcase_add_loop_test(tc, nothing_is_known_too_soon, 0, 4);
 	tcase_add_loop_test(tc, closed, 0, 4);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
