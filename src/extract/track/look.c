@@ -28,8 +28,6 @@
 #define CALM_ROWS 4u
 /* Sizes that may be taken for one another when some sectors slipped. */
 #define NEAR_SIZE 0.05
-/* Cycles without anything unforetold after which runs end where they did. */
-#define CALM 2u
 
 /* By how much the angle jumps at the start of track j ahead. */
 static double jump(const struct walk *w, unsigned j)
@@ -314,9 +312,6 @@ static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 {
 	int err = 0;
 
-	/* What has come again, and again, ends where it did. */
-	if (w->plan.trusted && w->calm > CALM * plan_round(&w->plan))
-		return 0;
 	for (unsigned k = 0; k <= to && l->ok && !err; k++) {
 		double was = k ? w->ahead[k - 1].whole : w->plan.now.size;
 		double is = w->ahead[k].whole;

@@ -38,8 +38,7 @@
  * looked at. */
 #define AMONG 1u
 #define SPREAD 2u
-/* Tracks of a round of unequal ones at most; looks at a claim at most. */
-#define ROUND_MOST 64u
+/* Looks at a claim at most. */
 #define LOOKS 12u
 /* How much more often wrong than right. */
 #define REFUTED 3u
@@ -153,49 +152,14 @@ static bool alone_on(const struct prove *p, size_t i, int step)
 	return false;
 }
 
-/* Is there one of the same size, between the same, so many tracks away? */
-static bool comes_again(const struct prove *p, size_t i, size_t round)
-{
-	unsigned times = 0;
-
-	for (unsigned side = 0; side < 4; side++) {
-		size_t far = (side / 2 + 1) * round;
-		size_t k = side % 2 ? i + far : i - far;
-
-		if (side % 2 ? k + 1 >= p->n : i < far + 1)
-			continue;
-		times += p->claim[k].state != PROVE_FAILS &&
-			 p->claim[k].size == p->claim[i].size &&
-			 p->claim[k - 1].size == p->claim[i - 1].size &&
-			 p->claim[k + 1].size == p->claim[i + 1].size;
-	}
-	return times > 1;
-}
-
-/* Where heads have tracks of different sizes, cylinders come again. */
-static bool in_rounds(const struct prove *p, size_t i)
-{
-	const struct prove_claim *c = &p->claim[i];
-
-	if (!i || i + 1 >= p->n || c->size != c->nominal ||
-	    c[-1].size == c->size || c[1].size == c->size)
-		return false;
-	for (size_t round = 2; round <= ROUND_MOST; round++) {
-		if (comes_again(p, i, round))
-			return true;
-	}
-	return false;
-}
-
 /* Tracks that are not among others of their size are looked at between their
  * ends as well, and more often.  Of the others none could end elsewhere without
- * another being longer than all: one like it on both sides is enough, or one
- * and its neighbours a round away, for what the walk has measured itself, and
- * may have read wrong, is beside a change. */
+ * another being longer than all: one like it on both sides is enough, for what
+ * the walk has measured itself, and may have read wrong, is beside a change. */
 static bool is_alone(const struct prove *p, size_t i)
 {
 	return p->claim[i].size != p->claim[i].nominal ||
-	       ((alone_on(p, i, -1) || alone_on(p, i, 1)) && !in_rounds(p, i));
+	       alone_on(p, i, -1) || alone_on(p, i, 1);
 }
 
 /* Has enough been seen of a spot?  What is late is late by just the leap that

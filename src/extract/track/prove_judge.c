@@ -11,9 +11,6 @@
 
 /* Shorter tracks are not taken for parts of the middle of a zone. */
 #define SHORT_LEAST 0.8
-/* Unless so many in a row are alike, of which two are more than a turn. */
-#define SHORTEST 0.55
-#define SHORT_ROW 8u
 /* As far as others of the same size may be away. */
 #define ALIKE_FAR 64u
 /* Of a full track, what one with slips keeps at least when it is to leave no
@@ -45,21 +42,6 @@ static bool same(const struct prove *p, const struct prove_claim *a,
 	       pass_alike(p, a, b);
 }
 
-/* Are there so many of one size in a row? */
-static bool is_one_of(const struct prove *p, size_t i, unsigned many)
-{
-	const struct prove_claim *c = &p->claim[i];
-	unsigned n = 1;
-
-	for (size_t k = i; n < many && same(p, c, prove_neighbour(p, k, -1));
-	     k--)
-		n++;
-	for (size_t k = i; n < many && same(p, c, prove_neighbour(p, k, 1));
-	     k++)
-		n++;
-	return n >= many;
-}
-
 /* With spares on each track none goes round; that several in a row end at the
  * same slip is out of the question. */
 static bool is_whole(const struct prove *p, size_t i)
@@ -71,11 +53,8 @@ static bool is_whole(const struct prove *p, size_t i)
 
 	if (prove_goes_round(p->reader, c))
 		return true;
-	if (c->size != c->nominal)
+	if (c->size != c->nominal || c->size * c->pitch < SHORT_LEAST)
 		return false;
-	if (c->size * c->pitch < SHORT_LEAST)
-		return c->size * c->pitch > SHORTEST &&
-		       is_one_of(p, i, SHORT_ROW);
 	n += same(p, c, a) + same(p, c, b);
 	if (n == 2 && same(p, c, a))
 		n += same(p, c, prove_neighbour(p, i - 1, -1));
