@@ -387,23 +387,22 @@ static int settle_around(struct map *m, uint64_t first, uint64_t end)
 	return err ? err : forget_refuted(m, true);
 }
 
-/* What had to wait until all around it was known. */
+/* What had to wait until all around it was known.  It is no track before that,
+ * so it stays in the list until it has been looked at. */
 static int settle_later(struct map *m)
 {
-	struct prove_range *later = m->prove.later;
-	size_t n = m->prove.laters, i = 0;
+	struct prove *p = &m->prove;
 	int err = 0;
 
-	m->prove.later = NULL;
-	m->prove.laters = m->prove.laters_room = 0;
-	for (; i < n && err >= 0 && !out_of_time(m); i++) {
+	while (err >= 0 && p->laters && !out_of_time(m)) {
+		const struct prove_range range = p->later[p->laters - 1];
+
 		err = map_tick(m);
 		if (!err)
-			err = settle_around(m, later[i].first, later[i].end);
+			err = settle_around(m, range.first, range.end);
+		if (err >= 0)
+			p->laters--;
 	}
-	for (; i < n && err >= 0; i++)
-		err = prove_add(&m->prove, later[i].first, later[i].end);
-	free(later);
 	return err < 0 ? err : 0;
 }
 

@@ -299,18 +299,24 @@ static int see_what_is_known(const struct map_progress *progress, void *arg)
 /* What has been walked over, and not been looked at, is not known yet. */
 START_TEST(nothing_is_known_too_soon)
 {
-	static const char *const drives[] = {
-		"51297,bytes=150M,odd=1", "42533,bytes=60M,odd=1",
-		"1504,bytes=150M", "94339,bytes=10G",
+	static const struct {
+		const char *name;
+		uint64_t noise;
+	} drives[] = {
+		{ "51297,bytes=150M,odd=1", 1 }, { "42533,bytes=60M,odd=1", 1 },
+		{ "1504,bytes=150M", 1 }, { "94339,bytes=10G", 1 },
+		/* What waits until all around it is known is no track. */
+		{ "972016,bytes=40G,cache=1,noise=1", 3 },
 	};
 	struct witness w = { .reports = 0 };
 	struct map_options o = { .progress = see_what_is_known, .arg = &w };
 	struct specgen options;
 	struct spec *spec;
 
-	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
+	ck_assert_int_eq(specgen_parse(drives[_i].name, &options), 0);
 	ck_assert_int_eq(specgen_make(&options, &spec), 0);
-	ck_assert_int_eq(extract_rig_init(&w.rig, spec, 1), 0);
+	ck_assert_int_eq(extract_rig_init(&w.rig, spec,
+					  drives[_i].noise), 0);
 	o.period_ps = spec->mech.period_ps * 1000001 / 1000000;
 	ck_assert_int_eq(map_open(&w.rig.prober, &o, &w.map), 0);
 	ck_assert_int_eq(map_extract(w.map, 0, w.rig.prober.limits->sectors),
@@ -898,7 +904,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 33);
 	tcase_add_loop_test(tc, certain_again, 0, 26);
-	tcase_add_loop_test(tc, nothing_is_known_too_soon, 0, 4);
+	tcase_add_loop_test(tc, nothing_is_known_too_soon, 0, 5);
 	tcase_add_loop_test(tc, closed, 0, 4);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
