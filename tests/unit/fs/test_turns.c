@@ -153,22 +153,27 @@ START_TEST(delete_of_many_extents_takes_short_turns)
 }
 END_TEST
 
+/* A new file loads the group of the many extents, in several turns. */
+static void load_is_cut(struct scene *w)
+{
+	const struct loop_turn *turn = &w->rig.fs->env->turn;
+	const uint64_t before = turn->cuts;
+
+	put(w, create(w, 1, "new"), 0, FILE_BYTES);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	ck_assert_uint_ge(turn->cuts - before, EXTENTS / OWNERS_MOST);
+}
+
 /* Whoever allocates after a mount waits for the owners of the group. */
 START_TEST(load_of_many_owners_takes_short_turns)
 {
 	struct scene *w = scene_open();
-	struct loop_turn *turn;
-	uint64_t before;
 
 	make_extents(w);
 	rig_remount(&w->rig);
-	turn = &w->rig.fs->env->turn;
 	/* Unmounting is not cut. */
-	turn->max_charged_ns = 0;
-	before = turn->cuts;
-	put(w, create(w, 1, "new"), 0, FILE_BYTES);
-	ck_assert_int_eq(rig_sync(&w->rig), 0);
-	ck_assert_uint_ge(turn->cuts - before, EXTENTS / OWNERS_MOST);
+	w->rig.fs->env->turn.max_charged_ns = 0;
+	load_is_cut(w);
 	scene_close(w, true);
 }
 END_TEST
@@ -182,20 +187,14 @@ START_TEST(load_of_pending_runs_takes_short_turns)
 	struct fs_op cut = { .type = FS_SETATTR, .ino = ino,
 			     .flags = FS_SET_SIZE };
 	struct space_counts counts;
-	struct loop_turn *turn;
-	uint64_t before;
 
 	rig_remount(&w->rig);
-	turn = &w->rig.fs->env->turn;
-	turn->max_charged_ns = 0;
+	w->rig.fs->env->turn.max_charged_ns = 0;
 	ck_assert_int_eq(rig_do(&w->rig, &cut), 0);
 	rig_settle(&w->rig);
 	space_count(tree_space(w->rig.fs->tree), &counts);
 	ck_assert_uint_ge(counts.pending, EXTENTS * (BLOCK_BYTES / 512));
-	before = turn->cuts;
-	put(w, create(w, 1, "new"), 0, FILE_BYTES);
-	ck_assert_int_eq(rig_sync(&w->rig), 0);
-	ck_assert_uint_ge(turn->cuts - before, EXTENTS / OWNERS_MOST);
+	load_is_cut(w);
 	scene_close(w, true);
 }
 END_TEST

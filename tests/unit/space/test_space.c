@@ -908,18 +908,26 @@ START_TEST(a_run_of_slots_lies_apart_from_mirrors)
 }
 END_TEST
 
-/* A track that is to go back gives no slot, until they are needed. */
-START_TEST(a_track_that_leaves_gives_no_slot)
+/* Four node tracks of 32 slots. */
+static struct space *space_of_nodes(void)
 {
 	struct space *s = space_example(32768);
-	struct range track;
-	unsigned busy;
 
 	for (uint32_t i = 0; i < 4; i++) {
 		ck_assert_int_eq(space_take(s, 1024 + i * 2048, 1024), 0);
 		ck_assert_int_eq(space_owner_put(s, 1024 + i * 2048, 1024,
 						 OWNER_NODES), 0);
 	}
+	return s;
+}
+
+/* A track that is to go back gives no slot, until they are needed. */
+START_TEST(a_track_that_leaves_gives_no_slot)
+{
+	struct space *s = space_of_nodes();
+	struct range track;
+	unsigned busy;
+
 	ck_assert(space_slots_reserve(s, 19));
 	space_slot_take(s, 1024, false);
 	ck_assert(!space_track_leave(s, 97, false));
@@ -954,15 +962,10 @@ END_TEST
 /* The free slots of tracks on which a write has failed. */
 START_TEST(failed_slots_are_counted)
 {
-	struct space *s = space_example(32768);
+	struct space *s = space_of_nodes();
 	struct range track;
 	traxaddr a;
 
-	for (uint32_t i = 0; i < 4; i++) {
-		ck_assert_int_eq(space_take(s, 1024 + i * 2048, 1024), 0);
-		ck_assert_int_eq(space_owner_put(s, 1024 + i * 2048, 1024,
-						 OWNER_NODES), 0);
-	}
 	ck_assert(space_slots_reserve(s, 3));
 	a = space_slot_take(s, 1024, false);
 	for (unsigned twice = 0; twice < 2; twice++)
