@@ -134,6 +134,7 @@ void ckpt_line_up(struct tree *tree)
 	}
 	while (n && leaves < GATHER_MOST)
 		leaves += line_up(tree, ckpt->buffer[--n]);
+	tree->stats.lined += leaves;
 }
 
 /* ---- All leaves below a parent ---- */

@@ -366,6 +366,8 @@ struct tree_stats {
 				 * node_reads */
 	uint64_t node_reads, node_writes, checkpoints, waits;
 	uint64_t gathered;	/* leaves that were brought together */
+	uint64_t lined;		/* leaves that were lined up because they were
+				 * written anyway */
 	uint64_t spills;	/* times that leaves were written without a
 				 * checkpoint */
 	uint64_t nodes_cached, nodes_dirty;

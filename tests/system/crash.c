@@ -5,7 +5,8 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--keep] [--lose] [--gaps] [--moves] [--spills] [--discard]
+ *         [--keep] [--lose] [--gaps] [--moves] [--spills] [--gathers]
+ *         [--discard]
  *         [--drive NAME [--doubt N]] [--trace FILE]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
@@ -21,8 +22,9 @@
  * be read and the mount accepts a loss.
  * --trace: instead of random clients, what a program did (tests/traces), whole.
  * --moves: whatever lies in a track with room is moved on and on.  --spills: so
- * many nodes are changed that leaves are written without a checkpoint
- * (beside.h).
+ * many nodes are changed that leaves are written without a checkpoint.
+ * --gathers: leaves are brought together and lined up, and only events of such
+ * checkpoints are cut at.  A run in which that did not happen fails (beside.h).
  * --discard: what is free is discarded all the while and reads as garbage then.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
  * disk is a drive of drives/ or random:SEED, and the file system believes to
@@ -73,7 +75,8 @@
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas, keep, lose, gaps, moves, spills, discard;
+	bool cache, canary, replicas, keep, lose, gaps, discard;
+	struct beside_kinds beside_kinds;
 	bool unreadable;	/* of what is lost, in this recovery */
 	const char *drive;	/* NULL: none */
 	const char *trace;	/* NULL: random clients */
@@ -387,16 +390,26 @@ static const char *cut(struct config *config, struct oracle *oracle,
 	return wrong;
 }
 
+/* Is power to be cut at this event? */
+static bool is_wanted(const struct config *config, uint64_t event)
+{
+	return !config->beside_kinds.gathers ||
+	       beside_gathers_at(config->beside, event);
+}
+
 static const char *cut_all(struct config *config, struct oracle *oracle,
 			   struct world *world, uint64_t first)
 {
-	uint64_t step = 1;
+	uint64_t step = 1, n = 0, i = 0;
 	const char *wrong = NULL;
 
-	if (config->cuts && world->moments - first > config->cuts)
-		step = (world->moments - first) / config->cuts;
-	for (uint64_t e = first; e <= world->moments && !wrong; e += step)
-		wrong = cut(config, oracle, world, e);
+	for (uint64_t e = first; e <= world->moments; e++)
+		n += is_wanted(config, e);
+	if (config->cuts && n > config->cuts)
+		step = n / config->cuts;
+	for (uint64_t e = first; e <= world->moments && !wrong; e++)
+		if (is_wanted(config, e) && i++ % step == 0)
+			wrong = cut(config, oracle, world, e);
 	return wrong;
 }
 
@@ -580,7 +593,8 @@ static void run_gaps(struct config *config, struct oracle *oracle,
 	       (long)queue_stats(fs->queue)->gaps);
 }
 
-/* Moves, and leaves that are written without a checkpoint. */
+/* Moves, leaves that are written without a checkpoint, and leaves that are
+ * brought together. */
 static void run_beside(struct config *config, struct oracle *oracle,
 		       struct fs *fs, struct world *world)
 {
@@ -662,7 +676,8 @@ static void run_clients(struct config *config, struct oracle *oracle,
 		run_gaps(config, oracle, fs, world, seed);
 		return;
 	}
-	if (config->moves || config->spills) {
+	if (config->beside_kinds.moves || config->beside_kinds.spills ||
+	    config->beside_kinds.gathers) {
 		run_beside(config, oracle, fs, world);
 		return;
 	}
@@ -730,11 +745,14 @@ static const char *run(struct config *config, uint64_t seed)
 	assert(fs);
 	memcpy(config->uuid, tree_super(fs->tree)->uuid, sizeof(config->uuid));
 	oracle_begin(oracle, fs, &world);
-	config->beside = beside_new(seed, config->moves, config->spills);
+	config->beside = beside_new(seed, &config->beside_kinds);
 	beside_make(config->beside, fs, &world);
 	first = world.events;
 	run_clients(config, oracle, fs, &world, seed);
-	wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
+	/* A trace may be too short. */
+	wrong = config->trace ? NULL : beside_idle(config->beside);
+	if (!wrong)
+		wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
 	if (!wrong)
 		wrong = beside_verify(config->beside, fs, &world, UINT64_MAX);
 	if (fs_close(fs) && !wrong)
@@ -782,11 +800,13 @@ static bool *flag_of(struct config *config, int option)
 	case 'g':
 		return &config->gaps;
 	case 'm':
-		return &config->moves;
+		return &config->beside_kinds.moves;
 	case 'T':
 		return &config->discard;
+	case 'G':
+		return &config->beside_kinds.gathers;
 	case 'p':
-		return &config->spills;
+		return &config->beside_kinds.spills;
 	default:
 		return NULL;
 	}
@@ -804,7 +824,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ "gaps", 0, NULL, 'g' },    { "moves", 0, NULL, 'm' },
 		{ "discard", 0, NULL, 'T' }, { "trace", 1, NULL, 't' },
-		{ "spills", 0, NULL, 'p' },
+		{ "spills", 0, NULL, 'p' },  { "gathers", 0, NULL, 'G' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;

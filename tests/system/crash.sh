@@ -17,6 +17,10 @@ $discard --seed 81 --runs 2 --cuts 30 --cache
 $discard --seed 82 --cuts 20 --drive hp-c2247a
 $discard --seed 83 --cuts 15 --cache --drive modern
 tests/system/crash --seed 71 --runs 1 --ops 60 --cuts 15 --cache --spills
+# Leaves are brought together and lined up, and node tracks go back.
+tests/system/crash --seed 91 --runs 2 --ops 250 --cuts 20 --recuts 1 --gathers
+tests/system/crash --seed 95 --ops 250 --cuts 25 --cache --gathers
+tests/system/crash --seed 99 --ops 250 --cuts 20 --cache --gathers --moves
 # Records that nobody was told of are lost.
 tests/system/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
 # On a drive that is known, well or badly.
@@ -66,10 +70,13 @@ tests/system/crash --trace "${top_srcdir:-..}/tests/traces/git.trace" \
 # A checkpoint begins here.
 tests/system/fault --trace "${top_srcdir:-..}/tests/traces/sqlite.trace" \
 	--what memory --first 2390 --most 2430
-# The same while data is moved, and while leaves are written because memory is
-# short.
+# The same while data is moved, while leaves are written because memory is short,
+# and while they are brought together.
 errors="tests/system/fault --settle 45"
 $errors --seed 3 --ops 300 --what data --moves --cut --step 3
 $errors --seed 3 --ops 300 --what data --moves --second 3 --step 3
 $errors --seed 3 --ops 30 --what writes --spills --step 29
 $errors --seed 3 --ops 30 --what writes --spills --second 1 --cut --step 29
+$errors --seed 4 --ops 200 --what writes --gathers --step 59
+$errors --seed 4 --ops 200 --what writes --gathers --second 1 --cut --step 61
+$errors --seed 51 --ops 300 --what data --gathers --moves --cut --step 31

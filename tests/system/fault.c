@@ -5,7 +5,7 @@
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
  *         [--what requests|writes|data|memory] [--times N] [--second N]
  *         [--every N] [--settle SECONDS] [--cut] [--gaps] [--moves] [--spills]
- *         [--trace FILE]
+ *         [--gathers] [--trace FILE]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
@@ -19,8 +19,9 @@
  * written last.  --cut: at the end power is cut instead of unmounting.  --gaps:
  * write-back waits for gaps.  --moves: whatever lies in a track with room is
  * moved on and on.  --spills: so many nodes are changed that leaves are written
- * without a checkpoint (beside.h).  --trace: not random clients, but what a
- * program did (tests/traces).
+ * without a checkpoint.  --gathers: leaves are brought together and lined up.
+ * One of the runs has to do all that was asked for (beside.h).  --trace: not
+ * random clients, but what a program did (tests/traces).
  *
  * Allocations that fail are those of the file system while it runs an
  * operation; it does not become read-only by that.  The linker wraps malloc,
@@ -211,6 +212,9 @@ static void on_abort(int sig)
 	_exit(3);
 }
 
+/* A run had all that was to work beside the clients. */
+static bool worked;
+
 #define LOSING_TIMES 16u	/* failures: then data is given up */
 #define SECOND_NS UINT64_C(1000000000)
 #define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
@@ -219,7 +223,8 @@ static void on_abort(int sig)
 struct config {
 	uint64_t seed;
 	unsigned ops, first, step, most, times, second, settle, every;
-	bool memory, writes, data, cut, gaps, moves, spills;
+	bool memory, writes, data, cut, gaps;
+	struct beside_kinds beside;
 	const char *trace;	/* NULL: random clients */
 };
 
@@ -241,7 +246,7 @@ static struct media *make(const struct config *config)
 {
 	struct sim_options options = { .seed = config->seed };
 	struct mkfs_options mkfs = { .pseudo_track_sectors = 512 };
-	struct beside *beside = beside_new(config->seed, false, config->spills);
+	struct beside *beside = beside_new(config->seed, &config->beside);
 	struct mkfs_plan plan;
 	struct media *media;
 	struct world world;
@@ -253,7 +258,7 @@ static struct media *make(const struct config *config)
 	if (mkfs_plan(sim_env(world.sim), &disk->limits, &mkfs, &plan) ||
 	    mkfs_write(sim_env(world.sim), disk, &mkfs, &plan))
 		abort();
-	if (config->spills) {
+	if (config->beside.spills || config->beside.gathers) {
 		fs = open_fs(config, &world, disk);
 		assert(fs);
 		beside_make(beside, fs, &world);
@@ -381,7 +386,8 @@ static void work(const struct config *config, struct world *world,
 {
 	unsigned done, n;
 
-	if (!config->moves && !config->spills) {
+	if (!config->beside.moves && !config->beside.spills &&
+	    !config->beside.gathers) {
 		oracle_run(oracle, fs, world, config->trace ?
 			   oracle_ops(oracle) : config->ops);
 		return;
@@ -410,8 +416,7 @@ static const char *run(const struct config *config, const struct media *base,
 	struct sim_options options = { .seed = config->seed, .content = base };
 	struct oracle *oracle = config->trace ?
 		oracle_new_replay(config->trace) : oracle_new(config->seed, 2);
-	struct beside *beside = beside_new(config->seed, config->moves,
-					   config->spills);
+	struct beside *beside = beside_new(config->seed, &config->beside);
 	struct world world;
 	struct shield shield = { .fs = NULL };
 	struct fs *fs;
@@ -440,10 +445,30 @@ static const char *run(const struct config *config, const struct media *base,
 		wrong = afterwards(config, &world, oracle, beside);
 	if (k == config->first)
 		beside_print(beside);
+	if (config->trace || !beside_idle(beside))
+		worked = true;
 	world_fini(&world);
 	oracle_free(oracle);
 	beside_free(beside);
 	return wrong;
+}
+
+static bool *flag_of(struct config *c, int option)
+{
+	switch (option) {
+	case 'c':
+		return &c->cut;
+	case 'g':
+		return &c->gaps;
+	case 'M':
+		return &c->beside.moves;
+	case 'p':
+		return &c->beside.spills;
+	case 'G':
+		return &c->beside.gathers;
+	default:
+		return NULL;
+	}
 }
 
 static void parse(int argc, char **argv, struct config *c)
@@ -457,8 +482,10 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "cut", 0, NULL, 'c' }, { "every", 1, NULL, 'e' },
 		{ "trace", 1, NULL, 'T' },
 		{ "moves", 0, NULL, 'M' }, { "spills", 0, NULL, 'p' },
+		{ "gathers", 0, NULL, 'G' },
 		{ NULL, 0, NULL, 0 },
 	};
+	bool *flag;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -477,9 +504,6 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'f':
 			c->first = strtoul(optarg, NULL, 0);
-			break;
-		case 'g':
-			c->gaps = true;
 			break;
 		case 'w':
 			c->memory = !strcmp(optarg, "memory");
@@ -501,17 +525,11 @@ static void parse(int argc, char **argv, struct config *c)
 		case 'T':
 			c->trace = optarg;
 			break;
-		case 'c':
-			c->cut = true;
-			break;
-		case 'M':
-			c->moves = true;
-			break;
-		case 'p':
-			c->spills = true;
-			break;
 		default:
-			exit(2);
+			flag = flag_of(c, opt);
+			if (!flag)
+				exit(2);
+			*flag = true;
 		}
 	}
 }
@@ -548,6 +566,10 @@ int main(int argc, char **argv)
 		}
 	}
 	media_free(base);
+	if (!worked) {
+		fprintf(stderr, "fault: nothing worked beside the clients\n");
+		return 1;
+	}
 	printf("%lu runs with a failing %s, all well\n", runs,
 	       c.memory ? "allocation" : "request");
 	return 0;

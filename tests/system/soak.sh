@@ -32,6 +32,9 @@ crashes()
 	echo "$crash --lose"
 	echo "$crash --cache --moves"
 	echo "tests/system/crash --seed $1 --ops 60 --cuts 30 --cache --spills"
+	gathers="tests/system/crash --seed $1 --ops 250 --gathers"
+	echo "$gathers --cuts 80 --recuts 2"
+	echo "$gathers --cuts 80 --cache --moves"
 }
 
 # What real programs made the front end send.
@@ -78,6 +81,8 @@ commands()
 					"--second $n $end"
 				echo "$beside --ops 30 --what writes --spills" \
 					"--second $n $end"
+				echo "$beside --ops 200 --what writes" \
+					"--gathers --second $n $end"
 			done
 			for n in 4 8 15 16 200; do
 				echo "$beside --ops 300 --what writes --moves" \
