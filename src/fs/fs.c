@@ -39,6 +39,10 @@
 /* Without the mount option commit=, changes wait at most 5 seconds in memory
  * before the log is written, as in ext4. */
 #define COMMIT_SECONDS 5u
+/* What the file system asks of the disk is its own work when no operation of a
+ * user has been under way for this long: what an operation leaves behind, as
+ * read-ahead, begins sooner. */
+#define USERS_GONE_NS (100 * NS_PER_MS)
 /* Below LOW_PERCENT of free room a group is closed to new replicas and loses
  * those of least worth; below CRITICAL_PERCENT it loses whole regions until
  * LOW_PERCENT is free; at HIGH_PERCENT it is open again.  Round numbers: with
@@ -283,6 +287,7 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 
 	if (op->type != FS_FORGET)
 		access_trace_op(fs);
+	queue_set_own(fs->queue, false);
 	op_begin(fs, op);
 	if ((unsigned)op->type >= FS_OP_TYPES) {
 		fs_answer(fs, op, -ENOSYS);
@@ -345,6 +350,8 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	 * the queue then does by itself, is reported by the second poll. */
 	done = queue_idle(fs->queue) ? 0 : queue_poll(fs->queue, 0);
 	now_ns = env_now_ns(fs->env);
+	queue_set_own(fs->queue, list_empty(&fs->ops) &&
+				 now_ns - fs->answer_ns >= USERS_GONE_NS);
 	next_ns = fs_turn(fs, now_ns);
 	if (done != 0 || answers != fs->answers || turn->cut)
 		timeout_ms = 0;

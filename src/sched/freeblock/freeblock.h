@@ -11,7 +11,9 @@
  * of one step (a track at most) when the disk had been idle.
  *
  * Idle time begins when the foreground has been quiet for ten times its longest
- * recent gap, and 100 ms at least (freeblock_set_quiet).
+ * recent gap, and 100 ms at least (freeblock_set_quiet); pauses of more than a
+ * second are not counted as gaps, nor are requests that no user has asked for
+ * (queue_set_own).
  *
  * Tasks are closed before their queue; all callbacks come from queue_poll.
  * Memory is used for transfers under way and for the sets of wanted sectors

@@ -564,6 +564,21 @@ static struct access *reference_read(struct queue *queue)
 	return access_of(queue, req, true);
 }
 
+void queue_set_own(struct queue *queue, bool own)
+{
+	queue->own = own;
+}
+
+void queue_end_idle(struct queue *queue, const struct queue_request *req,
+		    uint64_t now_ns)
+{
+	if (req->class == QUEUE_IDLE)
+		return;
+	queue->idle_again_ns = 0;
+	if (!req->own)
+		queue->quiet_ns = now_ns;
+}
+
 static struct access *fill_idle(struct queue *queue)
 {
 	uint64_t again_ns = UINT64_MAX;

@@ -314,10 +314,7 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 					queue->outstanding : 0, now_ns);
 	if (req->class == QUEUE_COMMIT)
 		queue_commit_over(queue, now_ns);
-	if (req->class != QUEUE_IDLE) {
-		queue->quiet_ns = now_ns;
-		queue->idle_again_ns = 0;
-	}
+	queue_end_idle(queue, req, now_ns);
 	queue_finish(queue, req, result, now_ns);
 }
 
@@ -618,6 +615,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->sites_n = 0;
 	req->placed = req->ready = false;
 	req->uncached_hint = false;
+	req->own = queue->own;
 }
 
 /* A range write waits without a place, which it gets when its turn comes. */

@@ -127,6 +127,7 @@ struct queue_request {
 	unsigned pieces;	/* outstanding pieces */
 	bool uncached_hint;	/* it is not to be merged, because a merged
 				 * access failed */
+	bool own;		/* no user had asked for it (queue_set_own) */
 	uint64_t repeat_ns;	/* time at which it waits again after a failure;
 				 * 0: it has not failed */
 };
@@ -283,6 +284,11 @@ void queue_flush(struct queue *queue, struct queue_request *req);
  * cache; true from queue_open on until the first flush on others.
  */
 bool queue_unflushed(const struct queue *queue);
+
+/* Says whether what is submitted from now on is the owner's own work, for which
+ * no user has asked: idle time does not end with it, and goes on behind it.  At
+ * first everything is taken for users' work. */
+void queue_set_own(struct queue *queue, bool own);
 
 /* Time at which queue_poll has something to do though nothing completes;
  * UINT64_MAX: never. */

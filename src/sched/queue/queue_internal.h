@@ -70,6 +70,7 @@ struct queue {
 					 * known */
 	const struct queue_filler *filler;	/* NULL: there is none */
 	void *filler_arg;
+	bool own;			/* see queue_set_own */
 	uint64_t quiet_ns;		/* last completion of the foreground */
 	uint64_t idle_again_ns;		/* time at which the filler is asked
 					 * again */
@@ -129,6 +130,9 @@ void queue_leave_waiting(struct queue *queue, struct queue_request *req);
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);
 void queue_commit_over(struct queue *queue, uint64_t now_ns);
+/* A request is over: idle time begins anew when a user had asked for it. */
+void queue_end_idle(struct queue *queue, const struct queue_request *req,
+		    uint64_t now_ns);
 void queue_release_held(struct queue *queue);
 /* Lets requests wait again whose pause after a failure is over. */
 void queue_release_repeats(struct queue *queue);

@@ -544,6 +544,41 @@ START_TEST(idle_time)
 }
 END_TEST
 
+/* Idle time goes on behind a request of the owner's own, and comes again soon
+ * behind one that came after a pause of seconds. */
+START_TEST(idle_time_behind_lone_requests)
+{
+	struct freeblock_stats stats;
+	uint64_t before;
+	struct bench b;
+
+	bench_open(&b, 0);
+	bench_task(&b, false);
+	run_load(&b, 1);
+	run_idle(&b, 200000000);
+	freeblock_want(b.task, 0, all_of(&b));
+	queue_set_own(b.queue, true);
+	run_load(&b, 1);
+	run_idle(&b, 20000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_gt(stats.idle_sectors, 0);
+	queue_set_own(b.queue, false);
+	freeblock_pause(b.task, true);
+	run_idle(&b, UINT64_C(3000000000));
+	freeblock_get_stats(b.queue, NULL, &stats);
+	before = stats.idle_sectors;
+	run_load(&b, 1);
+	freeblock_pause(b.task, false);
+	run_idle(&b, 90000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, before);
+	run_idle(&b, 60000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_gt(stats.idle_sectors, before);
+	bench_close(&b);
+}
+END_TEST
+
 /* Marks every unit that goes over a track's end; the last of them. */
 static uint64_t mark_across(struct bench *b)
 {
@@ -953,6 +988,7 @@ int main(void)
 	tcase_add_loop_test(tcase, times_agree, 0, 4);
 	tcase_add_loop_test(tcase, late_host, 1, 3);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
+	tcase_add_test(tcase, idle_time_behind_lone_requests);
 	tcase_add_loop_test(tcase, units_over_a_track_end_come_whole, 0, 2);
 	tcase_add_loop_test(tcase, remapped_sectors_are_read_in_gaps, 3, 5);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);

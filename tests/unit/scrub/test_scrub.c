@@ -202,6 +202,25 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
+/* Between its windows the pass asks for leaves of the tree, and it stores its
+ * cursors: no user is there for whom it would wait after that.  Idle time
+ * begins once, after 100 ms. */
+START_TEST(a_pass_with_no_user_does_not_pause)
+{
+	const uint64_t most_ns = 300000000;
+	struct scrub_status s;
+	uint64_t begin_ns;
+	struct bench b;
+
+	bench_open(&b);
+	begin_ns = sim_now_ns(b.rig.sim);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	ck_assert_uint_lt(sim_now_ns(b.rig.sim) - begin_ns, most_ns);
+	bench_close(&b);
+}
+END_TEST
+
 static uint64_t class_count(struct bench *b, enum queue_class class)
 {
 	return queue_stats(b->rig.fs->queue)->class[class].requests;
@@ -456,7 +475,8 @@ START_TEST(a_scrub_goes_on_after_a_pause_and_a_crash)
 	uint64_t read;
 
 	bench_open(&b);
-	run_pass(&b, &s, 100);
+	/* Until a little after the beginning of idle time. */
+	run_pass(&b, &s, 60);
 	ck_assert_int_eq(s.state, SCRUB_RUNNING);
 	scrub_pause(b.scrub);
 	for (int i = 0; i < 20; i++)
@@ -766,6 +786,8 @@ static void load_ask(struct load *load)
 		},
 		.class = QUEUE_READ,
 	};
+	/* No operation of a user stands behind it, as does behind others. */
+	queue_set_own(queue, false);
 	queue_submit(queue, &load->req);
 }
 
@@ -860,6 +882,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, all_is_read);
+	tcase_add_test(tcase, a_pass_with_no_user_does_not_pause);
 	tcase_add_test(tcase, damage_is_named);
 	tcase_add_test(tcase, a_bad_place_is_not_hammered);
 	tcase_add_test(tcase, fixed_is_judged);
