@@ -474,6 +474,9 @@ static enum exit_code check(struct session *s, struct disk *disk)
 		msg_error("%s: cancelled", a->device);
 	else if (rc == -EINVAL && device_read_super(disk, &super) == -EINVAL)
 		say_foreign(a->device);
+	else if (rc == -EFBIG)
+		msg_error("%s: smaller than its file system: make it as large "
+			  "as it was", a->device);
 	else if (rc)
 		msg_error("%s: the check could not be finished: %s", a->device,
 			  strerror(-rc));

@@ -142,6 +142,8 @@ int device_read_super(struct disk *disk, struct super *super)
 	int rc = -EINVAL;
 	int i;
 
+	if (disk->limits.sectors < TRAX_BLOCK_SECTORS)
+		return -EINVAL;
 	super_usual_places(disk->limits.sectors, place);
 	block = aligned_alloc(4096, TRAX_BLOCK_BYTES);
 	if (!block)

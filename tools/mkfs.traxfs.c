@@ -210,13 +210,40 @@ static void catch_interrupt(bool on)
 	sigaction(SIGINT, &action, NULL);
 }
 
+/* Most devices that do not rotate are known as such by then: half a second. */
+#define SAY_NS (500 * NS_PER_MS)
+
+struct measuring {
+	const struct arguments *arguments;
+	struct progress progress;
+	uint64_t begun_ns;
+	bool said;		/* that it is measured was said */
+};
+
+static void say_measuring(struct measuring *m)
+{
+	const struct arguments *a = m->arguments;
+
+	m->said = true;
+	if (a->measure_seconds == UINT64_MAX)
+		msg_info("%s: measuring all tracks; after Ctrl-C the file "
+			 "system is made with what was found by then",
+			 a->device);
+	else
+		msg_info("%s: measuring for up to %llu s (--measure 0 does "
+			 "without)", a->device,
+			 (unsigned long long)a->measure_seconds);
+}
+
 static void measured(void *arg, const char *stage, double part)
 {
-	struct progress *progress = arg;
+	struct measuring *m = arg;
 
+	if (!m->said && env_now_ns(env_real()) - m->begun_ns >= SAY_NS)
+		say_measuring(m);
 	if (part <= 0)
-		progress_stage(progress, stage);
-	progress_say(progress, part, "");
+		progress_stage(&m->progress, stage);
+	progress_say(&m->progress, part, "");
 }
 
 static void say_profile(const struct arguments *a, const struct profile *p)
@@ -235,6 +262,17 @@ static bool may_rotate(const struct arguments *a, struct identity *id)
 	       (!id->block || id->rotational || id->loop);
 }
 
+/* What is too small is refused later, so its tracks need not be known. */
+static bool is_large_enough(const struct disk *disk)
+{
+	const struct mkfs_options o = { .geom = NULL };
+	struct mkfs_plan *plan = calloc(1, sizeof(*plan));
+	bool is = plan && !mkfs_plan(env_real(), &disk->limits, &o, plan);
+
+	free(plan);
+	return is;
+}
+
 /*
  * Without a profile: what can be found out in the time.  Nothing of it is
  * necessary.
@@ -243,38 +281,34 @@ static void measure(const struct arguments *a, struct disk *disk,
 		    struct profile **profile)
 {
 	const bool full = a->measure_seconds == UINT64_MAX;
-	struct progress progress;
+	struct measuring m = { .arguments = a,
+			       .begun_ns = env_now_ns(env_real()) };
 	const struct measure_options o = {
 		.most_ns = full ? 0 : a->measure_seconds * NS_PER_SECOND,
-		.full = full, .progress = measured, .arg = &progress,
+		.full = full, .progress = measured, .arg = &m,
 	};
 	enum period_verdict verdict = PERIOD_GOOD;
 	struct identity id;
 	struct prober *prober;
 	int rc;
 
-	if (*profile || !a->measure_seconds || !may_rotate(a, &id))
+	if (*profile || !a->measure_seconds || !may_rotate(a, &id) ||
+	    !is_large_enough(disk))
 		return;
 	prober = prober_disk_new(env_real(), disk, false, &stopped);
 	if (!prober)
 		return;
 	catch_interrupt(full);
-	if (full)
-		msg_info("%s: measuring all tracks; after Ctrl-C the file "
-			 "system is made with what was found by then",
-			 a->device);
-	else
-		msg_info("%s: measuring for up to %llu s (--measure 0 does "
-			 "without)", a->device,
-			 (unsigned long long)a->measure_seconds);
-	progress_begin(&progress, "period");
+	progress_begin(&m.progress, "period");
 	device_realtime(true);
 	rc = measure_some(prober, &o, &verdict, profile);
 	device_realtime(false);
-	progress_clear(&progress);
+	progress_clear(&m.progress);
 	catch_interrupt(false);
 	prober_disk_free(prober);
-	if (rc || verdict != PERIOD_GOOD)
+	/* Of an image file nobody expects that it rotates. */
+	if (rc || (verdict != PERIOD_GOOD &&
+		   (verdict != PERIOD_FLAT || (id.block && !id.loop))))
 		msg_info("%s: %s: %s", a->device, *profile ?
 			 "not all is measured" : "not measured",
 			 rc == -EINTR ? "interrupted" : rc ? strerror(-rc) :

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/device.h"
@@ -83,6 +84,20 @@ static char *find(const char *device)
 	return place;
 }
 
+/* Is the mount at `place` what is at the mount point already?  Mounting it once
+ * more would be seen by nobody, and is refused by the kernel with other file
+ * systems. */
+static bool is_there(const char *place, const char *mountpoint)
+{
+	struct statx a, b;
+
+	return !statx(AT_FDCWD, place, AT_STATX_DONT_SYNC, 0, &a) &&
+	       !statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC, 0, &b) &&
+	       a.stx_dev_major == b.stx_dev_major &&
+	       a.stx_dev_minor == b.stx_dev_minor &&
+	       (b.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 static uint64_t attributes(const struct mount_settings *settings)
 {
 	static const struct {
@@ -115,6 +130,10 @@ int second_view(const char *device, const char *mountpoint,
 
 	if (!place)
 		return -ENOENT;
+	if (is_there(place, mountpoint)) {
+		free(place);
+		return -EBUSY;
+	}
 	fd = open_tree(AT_FDCWD, place, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	free(place);
 	if (fd < 0)

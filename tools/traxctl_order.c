@@ -158,13 +158,23 @@ static int order_now(const char *root, const struct arguments *a)
 	progress_clear(&batch.progress);
 	if (!rc && a->wait)
 		rc = wait_for_end(root);
-	if (rc && errno == EOPNOTSUPP) {
-		fprintf(stderr, "traxctl: %s: " NOTHING_MOVES "\n", root);
-		return EXIT_FAILED;
-	}
 	if (rc)
 		return complain(a, "order");
 	return a->wait ? show(root, a) : EXIT_SUCCESS;
+}
+
+/* Is anything moved on this mount?  Says so if not. */
+static bool something_moves(const char *root, const struct arguments *a)
+{
+	json_t *moves = read_json(root, ATTRIBUTE);
+	bool is = moves && fact_at(moves, "order");
+
+	if (!moves)
+		complain(a, ATTRIBUTE);
+	else if (!is)
+		fprintf(stderr, "traxctl: %s: " NOTHING_MOVES "\n", root);
+	json_decref(moves);
+	return is;
 }
 
 int run_order(const struct arguments *a)
@@ -177,10 +187,12 @@ int run_order(const struct arguments *a)
 	root = mount_point(on.path);
 	if (!root)
 		return complain(&on, "stat");
-	if (!strcmp(a->paths[0], "now"))
-		code = order_now(root, &on);
-	else if (a->paths_n == 2 && !strcmp(a->paths[0], "status"))
+	if (a->paths_n == 2 && !strcmp(a->paths[0], "status"))
 		code = show(root, &on);
+	else if (!something_moves(root, &on))
+		code = EXIT_FAILED;
+	else if (!strcmp(a->paths[0], "now"))
+		code = order_now(root, &on);
 	else if (a->paths_n == 2 && !strcmp(a->paths[0], "pause"))
 		code = act(root, TRAX_CONTROL_TASK_PAUSE, &on);
 	else if (a->paths_n == 2 && !strcmp(a->paths[0], "resume"))

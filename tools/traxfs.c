@@ -679,7 +679,7 @@ static bool is_mount_point(const char *path)
 static enum exit_code run(struct arguments *a)
 {
 	struct stat st;
-	int nobody = -1;
+	int nobody = -1, rc;
 
 	msg_set_level(a->debug ? MSG_DEBUG : a->settings.silent ? MSG_ERROR :
 								  MSG_INFO);
@@ -695,8 +695,15 @@ static enum exit_code run(struct arguments *a)
 	}
 	if (!is_mount_point(a->mountpoint))
 		return EXIT_MOUNT;
-	if (a->again && !second_view(a->device, a->mountpoint, &a->settings))
+	rc = a->again ? second_view(a->device, a->mountpoint, &a->settings) :
+			-ENOENT;
+	if (!rc)
 		return EXIT_SUCCESS;
+	if (rc == -EBUSY) {
+		msg_error("%s: is mounted on %s already", a->device,
+			  a->mountpoint);
+		return EXIT_BUSY;
+	}
 	return a->foreground ? serve(a, &nobody) : serve_in_background(a);
 }
 

@@ -52,6 +52,10 @@ refusals() {
 		fail "made on 12 MiB"
 	grep -q "^mkfs.traxfs: error: .*too small" "$work/said" ||
 		fail "12 MiB: $(cat "$work/said")"
+	"$tools/mkfs.traxfs" "$work/small" 2>"$work/said" && fail "made"
+	grep -q measur "$work/said" && fail "measured before it is refused"
+	truncate -s 1000 "$work/tiny"
+	refused_device 3 "no traxfs is on it" "$work/tiny"
 }
 
 # CODE WORDS: not mounted, said in these words with the name that was given.
@@ -169,7 +173,13 @@ automatic_loop() {
 	"$tools/mount.traxfs" "$image" "$work/again" || fail "a second view"
 	[ -e "$work/again/durable" ] || fail "the second view is empty"
 	umount "$work/again"
+	# Once more at the same place: refused, as by the kernel for others.
+	"$tools/mount.traxfs" "$image" "$mnt" 2>"$work/said" &&
+		fail "mounted twice at one place"
+	grep -q "mounted on $mnt already" "$work/said" ||
+		fail "twice: $(cat "$work/said")"
 	umount "$mnt" || fail umount
+	mountpoint -q "$mnt" && fail "two mounts at one place"
 	check "$image"
 	losetup -j "$image" | grep . && fail "the loop device is still there"
 }
@@ -218,6 +228,10 @@ smaller() {
 	[ $? -eq 6 ] || fail "smaller: $(cat "$work/said")"
 	grep -q "smaller: the device has 40.0 MiB, the file system 64.0: make" \
 		"$work/said" || fail "$(cat "$work/said")"
+	"$tools/chkfs.traxfs" -n "$work/smaller" >"$work/said" 2>&1 &&
+		fail "what is smaller is good"
+	grep -q "smaller than its file system: make it" "$work/said" ||
+		fail "chkfs of what is smaller: $(cat "$work/said")"
 	rm "$work/smaller"
 }
 

@@ -65,6 +65,11 @@ make_image 256M
 "$tools/traxfs" -o moves=0 "$image" "$mnt" || fail "mount without moves"
 "$tools/traxctl" order status "$mnt" | grep -q '^nothing is moved' ||
 	fail "order where nothing moves"
+for action in now pause resume; do
+	"$tools/traxctl" order $action "$mnt" 2>&1 >/dev/null |
+		grep -q 'nothing is moved: no disk that rotates' ||
+		fail "order $action where nothing moves"
+done
 umount "$mnt" && wait_for_server
 "$tools/traxfs" "$image" "$mnt" || fail "mount"
 mkdir "$mnt/tree"
