@@ -502,7 +502,8 @@ static int run_command(unsigned i, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && !strcmp(argv[1], "--version")) {
+	if (argc > 1 && (!strcmp(argv[1], "--version") ||
+			 !strcmp(argv[1], "-V"))) {
 		printf("%s\n", argp_program_version);
 		return 0;
 	}

@@ -331,7 +331,10 @@ int run_replicate(const struct arguments *a)
 	rc = sync_mount(batch.root);
 	if (!rc)
 		rc = batch_walk(&batch, a->paths);
-	if (rc)
+	if (rc && errno == ERANGE)
+		fprintf(stderr, "traxctl: %s: the disk has no sector %llu "
+			"(--at)\n", a->path, (unsigned long long)a->at);
+	else if (rc)
 		complain(a, "replicate");
 	else
 		printf("%llu copies\n", (unsigned long long)batch.made);

@@ -139,7 +139,7 @@ enum fs_op_type {
 	FS_HEAT,		/* how often each part of the disk was used:
 				 * trax.heat */
 	FS_COPIES_MAKE,		/* makes replicas of files near a sector
-				 * (offset) */
+				 * (offset; -ERANGE: not on the disk) */
 	FS_COPIES_DROP,		/* drops the replicas of a file, or all (root
 				 * directory) */
 	FS_COPIES_SET,		/* sets how many replicas of a block are made

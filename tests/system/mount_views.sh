@@ -54,12 +54,18 @@ quiet() {
 	[ -z "$said" ] || fail "$* says: $said"
 }
 quiet "$tools/traxctl" replicate -q "$mnt/tools"
+"$tools/traxctl" replicate --at=99999999999 "$mnt/tools" 2>"$work/said" &&
+	fail "replicas beyond the disk's end"
+grep -q 'the disk has no sector 99999999999' "$work/said" ||
+	fail "beyond the end: $(cat "$work/said")"
 quiet "$tools/traxctl" scrub -q --wait start "$mnt"
 # What is not quiet ends with all of it, or says why not.
 "$tools/traxctl" scrub start --wait "$mnt" >"$work/out" 2>"$work/said" ||
 	fail "scrub: $(cat "$work/said")"
 grep -q '^scrub: 100 % of .* MiB in .* s, no damage$' "$work/out" ||
 	fail "scrub: $(cat "$work/out" "$work/said")"
+# A pass that does not come to its end soon: idle time begins after a minute.
+"$tools/traxfs" -o remount,quiet=60000 "$image" "$mnt" || fail "quiet="
 "$tools/traxctl" scrub start "$mnt" || fail "scrub start"
 "$tools/traxctl" scrub pause "$mnt" || fail "scrub pause"
 ("$tools/traxctl" scrub start --wait "$mnt" >"$work/out" 2>"$work/said"

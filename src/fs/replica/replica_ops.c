@@ -64,6 +64,10 @@ void copies_op_make(struct fs *fs, struct fs_op *op)
 		fs_answer(fs, op, -EINVAL);
 		return;
 	}
+	if (op->offset >= fs->disk->limits.sectors) {
+		fs_answer(fs, op, -ERANGE);
+		return;
+	}
 	want = calloc(op->size, sizeof(*want));
 	for (i = 0; want && i < op->size; i++)
 		want[i] = (struct replica_want){ ino[i], 0, FOREVER_BLOCKS };
