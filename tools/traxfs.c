@@ -38,6 +38,7 @@
 #include "tools/amounts.h"
 #include "tools/device.h"
 #include "tools/loop.h"
+#include "tools/notify_ready.h"
 #include "tools/remount.h"
 #include "tools/second_view.h"
 #include "tools/server.h"
@@ -585,6 +586,7 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	rc = start(&s);
 	if (!rc) {
 		server_say_mounted(&s);
+		notify_ready();
 		if (*ready_fd < 0 || go_background(&s, *ready_fd, null_fd))
 			rc = session_run(s.session);
 		*ready_fd = -1;

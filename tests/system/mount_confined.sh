@@ -8,6 +8,25 @@ need_fuse
 make_image 256M
 "$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
 
+# A service manager is told that the mount stands: not sooner, and not by the
+# name of what is mounted.
+service_manager() {
+	python3 - "$tools/traxfs" "$image" "$mnt" <<'END' || fail "not told"
+import os, socket, subprocess, sys
+told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+told.bind("\0trax-test-%d" % os.getpid())
+told.settimeout(60)
+server = subprocess.Popen([sys.argv[1], "-f"] + sys.argv[2:], env=dict(
+	os.environ, NOTIFY_SOCKET="@trax-test-%d" % os.getpid()))
+if told.recv(100) != b"READY=1" or not os.path.ismount(sys.argv[3]):
+	sys.exit("told, and nothing is mounted")
+open(sys.argv[3] + "/x", "w").close()
+server.terminate()
+sys.exit(server.wait())
+END
+	wait_for_server
+}
+
 # NAME VALUE: a line of /proc/PID/task/TASK/status.
 expect() {
 	is=$(echo "$status" | sed -n "s/^$1:[[:space:]]*//p")
@@ -74,6 +93,7 @@ mount_with_lock() {
 	flock -n "$work/lock" true || fail "the daemon has inherited a lock"
 }
 
+service_manager
 mount_with_lock "$image"
 check_rights
 work_on_it
