@@ -199,15 +199,22 @@ done
 : >"$work/stop"
 wait $changer
 
-# Whoever may not read a file may not scan it.
+# Everybody may scan what he may read, and nothing else.
 printf secret >"$mnt/tree/secret"
 chmod 600 "$mnt/tree/secret"
+printf public >"$mnt/tree/public"
+chmod 711 "$work"	# others get as far as the mount
 if command -v setpriv >/dev/null; then
-	setpriv --reuid 65534 --regid 65534 --clear-groups \
-		"$tools/traxctl" scan --path "$mnt/tree/secret" \
-		>"$work/out.txt" 2>&1 && fail "nobody may scan a secret"
-	! grep -q secret "$work/out.txt" || grep -q "Permission denied" \
-		"$work/out.txt" || fail "a secret came out"
+	nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	$nobody "$tools/traxctl" scan --path "$mnt/tree/public" -- cat \
+		>"$work/out.txt" || fail "nobody may scan what he may read"
+	grep -q public "$work/out.txt" || fail "nothing public came out"
+	$nobody "$tools/traxctl" scan --path "$mnt/tree/secret" \
+		>"$work/out.txt" 2>"$work/err.txt" &&
+		fail "nobody may scan a secret"
+	! grep -q '^DATA' "$work/out.txt" || fail "a secret came out"
+	grep -q "secret: Permission denied" "$work/err.txt" ||
+		fail "a secret: $(cat "$work/err.txt")"
 fi
 # The table of tasks, while a scan waits for its program.
 "$tools/traxctl" tasks "$mnt" >"$work/out.txt" || fail "tasks"
