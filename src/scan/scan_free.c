@@ -120,14 +120,24 @@ bool scan_free_all(const struct file_scan *scan)
 
 /* ---- arriving ---- */
 
-/* Has sectors that cannot be read looked at, if they are still free. */
+/* Has sectors that cannot be read looked at, if they are still free; with a
+ * block on either side if that is free: if it can be written it is the place
+ * that is bad, and not the disk that is in trouble. */
 static void free_is_bad(struct file_scan *scan, uint64_t sector, uint32_t n)
 {
+	const struct rangeset *free = space_free_set(space_of(scan));
 	struct fs *fs = scan->scans->fs;
 
-	if (!fs_read_only(fs) &&
-	    rangeset_has(space_free_set(space_of(scan)), sector, n) &&
-	    !space_take(space_of(scan), sector, n))
+	if (fs_read_only(fs) || !rangeset_has(free, sector, n))
+		return;
+	if (sector >= BLOCK_SECTORS &&
+	    rangeset_has(free, sector - BLOCK_SECTORS, BLOCK_SECTORS)) {
+		sector -= BLOCK_SECTORS;
+		n += BLOCK_SECTORS;
+	}
+	if (rangeset_has(free, sector + n, BLOCK_SECTORS))
+		n += BLOCK_SECTORS;
+	if (!space_take(space_of(scan), sector, n))
 		bad_sectors_suspect(fs->files, sector, n);
 }
 

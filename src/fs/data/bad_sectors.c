@@ -11,6 +11,9 @@
  * repeats writes of data (disk/fault.h).  Sectors that fail even then are not
  * used until the next mount; nor is a write with too many bad ranges.  A sector
  * is bad when it fails twice, with a pause between.
+ *
+ * Only so many failed writes are examined at a time.  The others wait as ranges
+ * of sectors, neighbours as one, so a large bad place needs little memory.
  */
 #include "fs/data/bad_sectors.h"
 #include "fs/data/failure.h"
@@ -20,8 +23,11 @@
 #include "base/msg.h"
 #include "fs/data/file.h"
 
-#define MAX_BADS 64u		/* Most failed writes that are examined or wait
-				 * for it at a time. */
+#define MAX_BADS 64u		/* most failed writes that are examined at a
+				 * time */
+/* Most sectors of waiting ranges that are examined as one write, which is
+ * written with an iovec for each of its blocks: 4 MiB. */
+#define MOST_SECTORS 8192u
 #define MAX_RANGES 32u		/* bad ranges of one write, at most */
 /* Most parts of one write that wait to be tried: one for each time that it is
  * halved, and a write of 1,024 blocks is a block after ten. */
@@ -55,10 +61,25 @@ struct bad_write {
 	struct iovec iov[];
 };
 
+static void suspects_next(struct files *files)
+{
+	struct range r;
+
+	if (files->fs->closing || !rangeset_next(&files->unexamined, 0, &r))
+		return;
+	r.n = r.n < MOST_SECTORS ? r.n : MOST_SECTORS;
+	/* Without memory it goes on waiting. */
+	if (!rangeset_remove(&files->unexamined, r.first, r.n))
+		bad_sectors_suspect(files, r.first, r.n);
+}
+
 static void bad_write_over(struct bad_write *bad)
 {
-	bad->files->bad_writes--;
+	struct files *files = bad->files;
+
+	files->bad_writes--;
 	abandon_free(bad);
+	suspects_next(files);
 }
 
 /* ---- Kept for good ---- */
@@ -271,14 +292,19 @@ static void bad_write_next(struct bad_write *bad)
 void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n)
 {
 	size_t blocks = n / BLOCK_SECTORS + 1;
-	struct bad_write *bad;
+	struct bad_write *bad = NULL;
 
-	if (files->bad_writes >= MAX_BADS || tree_failed(files->fs->tree))
+	if (tree_failed(files->fs->tree))
 		return;
-	bad = abandon_alloc(files->fs,
-			    sizeof(*bad) + blocks * sizeof(bad->iov[0]));
-	if (!bad)
+	if (files->bad_writes < MAX_BADS)
+		bad = abandon_alloc(files->fs, sizeof(*bad) +
+					       blocks * sizeof(bad->iov[0]));
+	if (!bad) {
+		/* Without memory for that either they stay taken until the next
+		 * mount. */
+		(void)rangeset_add(&files->unexamined, sector, n);
 		return;
+	}
 	bad->files = files;
 	list_init(&bad->link);
 	bad->whole = (struct bad_range){ sector, n };

@@ -431,6 +431,8 @@ struct files {
 	unsigned heals, bad_writes;
 	struct list suspects;		/* bad sectors that wait for another
 					 * try */
+	struct rangeset unexamined;	/* sectors of failed writes that are not
+					 * examined yet, as others are */
 	struct bad_stretch stretch;
 	size_t fetch_chunks;		/* chunks pinned by fetches */
 	uint64_t stamp;

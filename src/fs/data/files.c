@@ -104,6 +104,7 @@ static void files_lists(struct files *files)
 	list_init(&files->destages);
 	list_init(&files->gap_queue);
 	list_init(&files->suspects);
+	rangeset_init(&files->unexamined);
 	rangeset_init(&files->stretch.held);
 }
 
@@ -165,6 +166,7 @@ void files_free(struct fs *fs)
 	files->policy->close(files);
 	preallocs_free(files);
 	rangeset_fini(&files->stretch.held);
+	rangeset_fini(&files->unexamined);
 	for_each_read_event(ev, fs, close)
 		(*ev)->close(files);
 	while ((file = list_first(&files->all, struct file, link))) {

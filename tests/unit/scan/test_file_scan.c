@@ -18,6 +18,7 @@
 #define MAX_TURNS 200000u
 #define TURN_NS 2000000u
 #define FREE_TURNS 20000u	/* 40 s */
+#define BAD_PLACES 100u
 
 /* A file as it is, and as the scan has given it. */
 struct twofold {
@@ -570,6 +571,42 @@ START_TEST(free_space_is_read)
 }
 END_TEST
 
+/* More bad places than are examined at a time: each gets an owner. */
+START_TEST(many_bad_places)
+{
+	struct sim_fault fault = { .kind = SIM_FAIL, .k = 1, .sectors = 8,
+				   .ops = SIM_READS | SIM_WRITES };
+	const struct rangeset *free;
+	struct range run;
+	struct freely f;
+	static struct bench b;
+	unsigned i;
+
+	bench_open(&b, 37);
+	run_free(&b, &f);
+	rangeset_fini(&f.seen);
+	free = space_free_set(tree_space(b.rig.fs->tree));
+	ck_assert(rangeset_next_long(free, 0, 100000, &run));
+	for (i = 0; i < BAD_PLACES; i++) {
+		fault.first = (run.first & ~UINT64_C(7)) + 8 + 64 * i;
+		ck_assert_int_eq(sim_fault_add(b.rig.sim, &fault), 0);
+	}
+	run_free(&b, &f);
+	ck_assert_uint_eq(f.bad_bytes, BAD_PLACES * fault.sectors *
+				       SECTOR_BYTES);
+	rangeset_fini(&f.seen);
+	for (i = 0; i < FREE_TURNS; i++)
+		turn(&b);
+	file_scans_close(b.scans);
+	rig_remount(&b.rig);
+	ck_assert_int_eq(file_scans_open(b.rig.fs, &b.scans), 0);
+	run_free(&b, &f);
+	ck_assert_uint_eq(f.bad_bytes, 0);
+	rangeset_fini(&f.seen);
+	bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("file_scan");
@@ -582,6 +619,7 @@ int main(void)
 	tcase_add_loop_test(tcase, slow_program_stops_the_scan, 0, 2);
 	tcase_add_test(tcase, pause_sample_and_end);
 	tcase_add_loop_test(tcase, free_space_is_read, 0, 2);
+	tcase_add_test(tcase, many_bad_places);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
