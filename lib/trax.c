@@ -195,6 +195,30 @@ static void skip_marked(struct trax_scan *scan)
 	}
 }
 
+/* For free space: where it goes on.  A number that was cut off by a crash is
+ * less than what it was, so more is read again. */
+static void find_passed(struct trax_scan *scan)
+{
+	char line[MARK_BYTES];
+	unsigned long long offset;
+
+	while (fgets(line, sizeof(line), scan->cursor))
+		if (sscanf(line, "free %llu", &offset) == 1 &&
+		    offset > scan->begin.first)
+			scan->begin.first = offset;
+}
+
+/* All free space before this has been given, and the program has done with
+ * it. */
+static int mark_passed(struct trax_scan *scan, uint64_t offset)
+{
+	if (!scan->cursor)
+		return 0;
+	return fprintf(scan->cursor, "free %llu\n",
+		       (unsigned long long)offset) < 0 ||
+	       fflush(scan->cursor) ? -errno : 0;
+}
+
 static int open_cursor(struct trax_scan *scan, const char *path)
 {
 	if (!path)
@@ -204,7 +228,10 @@ static int open_cursor(struct trax_scan *scan, const char *path)
 	if (!scan->cursor)
 		return scan->cursor_path ? -errno : -ENOMEM;
 	rewind(scan->cursor);
-	skip_marked(scan);
+	if (scan->begin.flags & SCAN_FREE_SPACE)
+		find_passed(scan);
+	else
+		skip_marked(scan);
 	/* Behind a line that was cut off. */
 	return fseek(scan->cursor, 0, SEEK_END) ||
 	       fputc('\n', scan->cursor) == EOF ? -errno : 0;
@@ -277,7 +304,7 @@ static int find_free_space(struct trax_scan *scan, const char *path,
 	struct statvfs fs;
 	int rc;
 
-	if (options->cursor || options->flags & TRAX_FILE_ORDER)
+	if (options->flags & TRAX_FILE_ORDER)
 		return -EINVAL;
 	if (statvfs(path, &fs))
 		return -errno;
@@ -629,6 +656,8 @@ static int take_record(struct trax_scan *scan, struct trax_record *record)
 		scan->ended = true;
 		return 0;
 	}
+	if (r.type == SCAN_PASSED)
+		return mark_passed(scan, r.offset);
 	if (r.type == SCAN_STATUS)
 		return r.bytes >= sizeof(struct scan_status) ?
 			       take_status(scan, data, record) : -EPROTO;

@@ -28,7 +28,7 @@ struct trax_scan;
 /* Instead of files all that is free on the file system of `path`, which is what
  * deleted files held: TRAX_DATA and TRAX_ERROR have that path, offsets on the
  * disk, and a stat of zeros.  What cannot be read is not used any more unless
- * writing to it helps.  Not with TRAX_FILE_ORDER or a cursor. */
+ * writing to it helps.  Not with TRAX_FILE_ORDER. */
 #define TRAX_FREE_SPACE 2u
 
 struct trax_scan_options {
@@ -36,8 +36,9 @@ struct trax_scan_options {
 	double sample_percent;	/* of the data that is enough; 0: all */
 	/* A file in which is kept which files are through; those that it has
 	 * already, and that have not been written to since, are left out.  So
-	 * a scan goes on after a remount or a crash.  It is removed when a scan
-	 * is over.  NULL: none. */
+	 * a scan goes on after a remount or a crash.  Of free space it has how
+	 * far the scan was, in steps of 1 GiB.  It is removed when a scan is
+	 * over.  NULL: none. */
 	const char *cursor;
 	double last_percent;	/* the part at the end that is read like other
 				   reads of users, so that it comes soon; 0:

@@ -446,7 +446,6 @@ static bool sink_choose(const struct scan_arguments *a, struct sink *sink)
 	return a->sum + !!a->copy + !!a->pattern + !!a->command <= 1 &&
 	       (!a->pattern || sink->pattern_bytes) &&
 	       !(a->free && (a->sum || a->copy || a->pattern ||
-			     a->options.cursor ||
 			     a->options.flags & TRAX_FILE_ORDER));
 }
 

@@ -238,6 +238,7 @@ static void scan_begin(struct request *req, struct scan_open *open)
 		.last_bytes = begin.last_bytes,
 		.file_order = begin.flags & SCAN_FILE_ORDER,
 		.free_space = begin.flags & SCAN_FREE_SPACE,
+		.first = begin.first,
 	};
 	if (open->scan || !req->session->scans)
 		rc = -EBUSY;

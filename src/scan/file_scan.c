@@ -251,7 +251,7 @@ int file_scan_begin(struct file_scans *scans,
 	scan->begun_ns = env_now_ns(fs->env);
 	if (options->free_space) {
 		scan->sealed = true;
-		scan->options.total_bytes = scan_free_bytes(fs);
+		scan_free_begin(scan);
 	}
 	scan_lists(scan);
 	scan->by_ino = hashmap_new();

@@ -38,6 +38,8 @@ struct file_scan_options {
 	bool file_order;
 	bool free_space;	/* it reads all that is free instead of files:
 				 * records of file 0, offsets on the disk */
+	uint64_t first;		/* of that from here on, see struct
+				 * scan_begin */
 	size_t memory_bytes;	/* bytes of everything that the scan keeps; 0: a
 				 * share of the memory for nodes */
 };

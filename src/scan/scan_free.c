@@ -25,24 +25,42 @@ static struct space *space_of(const struct file_scan *scan)
 	return tree_space(scan->scans->fs->tree);
 }
 
-uint64_t scan_free_bytes(const struct fs *fs)
-{
-	struct space_counts counts;
-
-	space_count(tree_space(fs->tree), &counts);
-	return (counts.free - counts.replicas - counts.pending) * SECTOR_BYTES;
-}
-
-/* ---- wanting ---- */
-
 static uint32_t group_of(const struct file_scan *scan)
 {
 	return (uint32_t)(scan->free.at / TRAX_GROUP_SECTORS);
 }
 
+static uint64_t group_first(uint32_t group)
+{
+	return group * (uint64_t)TRAX_GROUP_SECTORS;
+}
+
+/* It begins with a whole group. */
+void scan_free_begin(struct file_scan *scan)
+{
+	uint32_t groups = space_groups(space_of(scan)), i;
+	uint64_t first = scan->options.first /
+			 (TRAX_GROUP_SECTORS * SECTOR_BYTES);
+	struct space_counts counts;
+	uint64_t left;
+
+	space_count(space_of(scan), &counts);
+	left = counts.free - counts.replicas - counts.pending;
+	scan->free.passed = first < groups ? (uint32_t)first : groups;
+	for (i = 0; i < scan->free.passed; i++) {
+		uint64_t before = space_group_free(space_of(scan), i);
+
+		left -= before < left ? before : left;
+	}
+	scan->free.at = group_first(scan->free.passed);
+	scan->options.total_bytes = left * SECTOR_BYTES;
+}
+
+/* ---- wanting ---- */
+
 static uint64_t group_end(const struct file_scan *scan)
 {
-	return (group_of(scan) + UINT64_C(1)) * TRAX_GROUP_SECTORS;
+	return group_first(group_of(scan) + 1);
 }
 
 static void free_loaded(struct waiter *waiter, int rc)
@@ -81,12 +99,29 @@ static void runs_want(struct file_scan *scan)
 	scan->free.at = left || at > last ? last : at;
 }
 
+/* Says which groups are through, as the program may keep that. */
+static void groups_passed(struct file_scan *scan)
+{
+	struct scan_record head = { .type = SCAN_PASSED };
+	uint32_t passed = scan->free.passed;
+
+	while (passed < group_of(scan) &&
+	       !freeblock_wants(scan->task, group_first(passed),
+				TRAX_GROUP_SECTORS))
+		passed++;
+	head.offset = group_first(passed) * SECTOR_BYTES;
+	/* Without memory it is said later. */
+	if (passed > scan->free.passed && !scan_give(scan, &head, NULL))
+		scan->free.passed = passed;
+}
+
 uint64_t scan_free_next(struct file_scan *scan)
 {
 	struct fs *fs = scan->scans->fs;
 	uint64_t now_ns = env_now_ns(fs->env), pause_ns;
 	bool little = freeblock_wanted(scan->task) < FREEBLOCK_FEW_SECTORS;
 
+	groups_passed(scan);
 	if (scan->free.loading || scan->paused || scan_free_all(scan))
 		return UINT64_MAX;
 	if (little)

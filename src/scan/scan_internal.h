@@ -142,6 +142,8 @@ struct file_scan {
 	struct {
 		uint64_t at;		/* sector from which free runs are
 					 * wanted next */
+		uint32_t passed;	/* groups before this one have been
+					 * given */
 		bool loading;		/* what is free in its group */
 		struct waiter loaded;
 	} free;			/* of a scan of the free space */
@@ -222,8 +224,8 @@ void scan_slow_drop(struct file_scan *scan, const struct scan_file *file);
 
 /* ---- scan_free.c ---- */
 
-/* Bytes that a scan of the free space would read now. */
-uint64_t scan_free_bytes(const struct fs *fs);
+/* A scan of the free space begins. */
+void scan_free_begin(struct file_scan *scan);
 /* Wants the next free runs if there is room; returns when to call it
  * again. */
 uint64_t scan_free_next(struct file_scan *scan);

@@ -33,6 +33,8 @@ enum scan_record_type {
 	SCAN_STATUS = 5,	/* a struct scan_status of `bytes` follows */
 	SCAN_OVER = 6,		/* all files that were added are through, and
 				   no more are expected */
+	SCAN_PASSED = 7,	/* all free space before `offset` on the disk
+				   has been given */
 };
 
 struct scan_record {
@@ -76,6 +78,8 @@ struct scan_begin {
 	uint64_t sample_bytes;	/* bytes that are enough; 0: all */
 	uint64_t last_bytes;	/* this many bytes at the end are read like a
 				 * user's reads; 0: none */
+	uint64_t first;		/* SCAN_FREE_SPACE: offset on the disk at which
+				   it goes on, as SCAN_PASSED had it; 0: all */
 	uint32_t flags;		/* SCAN_FILE_ORDER or SCAN_FREE_SPACE */
 	uint32_t id;		/* out: for SCAN_IOC_ADD */
 	uint64_t key;		/* out: for SCAN_IOC_ADD */

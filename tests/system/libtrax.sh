@@ -1,7 +1,7 @@
 #!/bin/sh
-# libtrax.sh - the library as a program finds it: installed, its example
-# compiled by nothing but pkg-config, and run against a daemon that speaks
-# clamd's protocol.
+# libtrax.sh - the library as a program finds it: installed, its examples
+# compiled by nothing but pkg-config, and run, one of them against a daemon that
+# speaks clamd's protocol.
 set -u
 . "$top_srcdir/tests/system/mount.sh"
 need_fuse
@@ -15,10 +15,12 @@ make -s -C "$top_builddir" install-exec-local install-pkgconfigDATA \
 pc=$(dirname "$(find "$root" -name libtrax.pc)")
 export PKG_CONFIG_PATH="$pc" PKG_CONFIG_SYSROOT_DIR="$root"
 export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
-${CC:-cc} ${TRAX_INSTRUMENT-} -D_GNU_SOURCE -Wall -Wextra -Werror \
-	"$top_srcdir/lib/example/scan_clamd.c" \
-	$(pkg-config --cflags --libs libtrax) -o "$work/scan_clamd" ||
-	fail "compiling the example"
+for example in scan_clamd scan_free; do
+	${CC:-cc} ${TRAX_INSTRUMENT-} -D_GNU_SOURCE -Wall -Wextra -Werror \
+		"$top_srcdir/lib/example/$example.c" \
+		$(pkg-config --cflags --libs libtrax) -o "$work/$example" ||
+		fail "compiling $example"
+done
 LD_LIBRARY_PATH=$(dirname "$(find "$root" -name libtrax.so.0)")
 export LD_LIBRARY_PATH
 
@@ -71,6 +73,14 @@ timeout 60 "$work/scan_clamd" "$work/clamd" "$mnt/tree" >"$work/found"
 grep -q '/tree/hole: stream: Test FOUND' "$work/found" || fail "what was found"
 "$work/scan_clamd" "$work/clamd" "$work" 2>/dev/null
 [ $? -eq 2 ] || fail "a scan of what is no traxfs"
+
+timeout 60 "$work/scan_free" "$mnt" "$work/cursor" >"$work/found" ||
+	fail "free space: $(cat "$work/found")"
+grep -q '^[0-9]\{7,\} bytes were read, 0 cannot be$' "$work/found" ||
+	fail "what was read of the free space: $(cat "$work/found")"
+[ ! -e "$work/cursor" ] || fail "the cursor is still there"
+"$work/scan_free" "$work" 2>/dev/null
+[ $? -eq 2 ] || fail "free space of what is no traxfs"
 umount "$mnt" && wait_for_server
 check "$image"
-echo "the library's example finds what it should"
+echo "the library's examples find what they should"

@@ -271,6 +271,32 @@ free=$(($(stat -f -c '%f * %S' "$mnt")))
 	fail "scan --free to a program"
 "$tools/traxctl" scan --path "$mnt" --free --sum 2>/dev/null &&
 	fail "scan --free --sum"
+# It is what deleted files held, so not everybody may read it.
+if command -v setpriv >/dev/null; then
+	$nobody "$tools/traxctl" scan --path "$mnt" --free -- cat \
+		>"$work/out.txt" 2>"$work/err.txt" &&
+		fail "nobody may read free space"
+	[ ! -s "$work/out.txt" ] || fail "free space came out"
+	grep -q "not permitted" "$work/err.txt" ||
+		fail "free space: $(cat "$work/err.txt")"
+fi
+# One that was broken off goes on in the next GiB.
+free_of() {
+	"$tools/traxctl" scan --path "$1" --free --cursor "$work/cursor" |
+		sed 's/ .*//'
+}
+truncate -s 3G "$work/large"
+"$tools/mkfs.traxfs" "$work/large" >/dev/null || fail "mkfs of 3 GiB"
+mkdir "$work/large.mnt"
+"$tools/traxfs" "$work/large" "$work/large.mnt" || fail "mount 3 GiB"
+echo "free 2147483648" >"$work/cursor"
+last=$(free_of "$work/large.mnt")
+[ ! -e "$work/cursor" ] || fail "the cursor of free space is still there"
+all=$(free_of "$work/large.mnt")
+umount "$work/large.mnt"
+[ "$last" -gt 500000000 ] && [ "$last" -lt 1100000000 ] &&
+	[ "$all" -gt 2500000000 ] ||
+	fail "free space of 3 GiB: $all bytes, $last behind the cursor"
 
 # A scan that is killed in the middle leaves nothing behind.
 scan -- sh -c 'head -c 1000 >/dev/null; kill -9 $PPID' 2>/dev/null

@@ -19,6 +19,7 @@
 #define TURN_NS 2000000u
 #define FREE_TURNS 20000u	/* 40 s */
 #define BAD_PLACES 100u
+#define LARGE_MIB 2560u		/* three groups */
 
 /* A file as it is, and as the scan has given it. */
 struct twofold {
@@ -482,6 +483,7 @@ END_TEST
 struct freely {
 	struct rangeset seen;
 	uint64_t given_bytes, bad_bytes, first_bad;
+	uint64_t passed;	/* sector before which all has been given */
 	bool over;
 };
 
@@ -494,7 +496,11 @@ static void take_free(struct bench *b, struct freely *f)
 	for (; at < n; at += sizeof(r) + (r.type == SCAN_DATA ? r.bytes : 0)) {
 		memcpy(&r, b->buffer + at, sizeof(r));
 		f->over |= r.type == SCAN_OVER;
-		if (r.type == SCAN_OVER)
+		if (r.type == SCAN_PASSED) {
+			ck_assert_uint_gt(r.offset / SECTOR_BYTES, f->passed);
+			f->passed = r.offset / SECTOR_BYTES;
+		}
+		if (r.type == SCAN_OVER || r.type == SCAN_PASSED)
 			continue;
 		ck_assert(r.type == SCAN_DATA || r.type == SCAN_ERROR);
 		ck_assert_uint_eq(r.ino, 0);
@@ -511,21 +517,31 @@ static void take_free(struct bench *b, struct freely *f)
 	}
 }
 
-static void run_free(struct bench *b, struct freely *f)
+/* Reads free space from a sector on, until all before `until` has come. */
+static void run_part(struct bench *b, struct freely *f, uint64_t first,
+		     uint64_t until)
 {
-	const struct file_scan_options options = { .free_space = true };
+	const struct file_scan_options options = {
+		.free_space = true, .first = first * SECTOR_BYTES,
+	};
 	unsigned turns = MAX_TURNS;
 
-	*f = (struct freely){ .over = false };
+	*f = (struct freely){ .passed = first };
 	rangeset_init(&f->seen);
 	ck_assert_int_eq(file_scan_begin(b->scans, &options, &b->scan), 0);
 	ck_assert_int_eq(file_scan_add(b->scan, b->file[0].ino), -EINVAL);
-	while (!f->over && turns--) {
+	while (!f->over && f->passed < until && turns--) {
 		turn(b);
 		take_free(b, f);
 	}
-	ck_assert(f->over);
+	ck_assert(f->over || f->passed >= until);
 	file_scan_end(b->scan);
+}
+
+static void run_free(struct bench *b, struct freely *f)
+{
+	run_part(b, f, 0, UINT64_MAX);
+	ck_assert(f->over);
 }
 
 /* All that is free, once, and nothing else.  What cannot be read and not be
@@ -607,6 +623,38 @@ START_TEST(many_bad_places)
 }
 END_TEST
 
+/* A scan of the free space that was broken off goes on behind the groups that
+ * were given. */
+START_TEST(free_space_goes_on)
+{
+	const struct rangeset *free;
+	struct range run;
+	struct freely before, after;
+	static struct bench b;
+	uint64_t n, at;
+
+	memset(&b, 0, sizeof(b));
+	rig_open(&b.rig, LARGE_MIB, 41);
+	ck_assert_int_eq(file_scans_open(b.rig.fs, &b.scans), 0);
+	b.file[0].ino = TRAX_ROOT_INO;
+	run_part(&b, &before, 0, 1);
+	ck_assert_uint_eq(before.passed % TRAX_GROUP_SECTORS, 0);
+	run_part(&b, &after, before.passed, UINT64_MAX);
+	ck_assert(after.over);
+	ck_assert(!rangeset_meets(&after.seen, 0, before.passed));
+	free = space_free_set(tree_space(b.rig.fs->tree));
+	for (n = 0; rangeset_next(free, n, &run); n = run.first + run.n)
+		for (at = run.first; at < run.first + run.n; at += 8)
+			ck_assert(rangeset_has(at < before.passed ?
+					       &before.seen : &after.seen,
+					       at, 8));
+	rangeset_fini(&before.seen);
+	rangeset_fini(&after.seen);
+	file_scans_close(b.scans);
+	rig_close(&b.rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("file_scan");
@@ -620,6 +668,7 @@ int main(void)
 	tcase_add_test(tcase, pause_sample_and_end);
 	tcase_add_loop_test(tcase, free_space_is_read, 0, 2);
 	tcase_add_test(tcase, many_bad_places);
+	tcase_add_test(tcase, free_space_goes_on);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
