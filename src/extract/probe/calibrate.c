@@ -45,11 +45,12 @@
 /* Revolutions before its first one that it is asked for: time to come back
  * from another track. */
 #define TAIL_BEFORE 0.5
-/* Long reads that tell how late each unit of one is; from how many standard
- * deviations of one angle on they are, and shorter ones may be. */
+/* Long reads that tell how late each unit of one is, and from how many standard
+ * deviations of one angle on they are late. */
 #define LATE_VOTES 15u
 #define LATE_SIGMAS 1.0
-#define LATE_MAYBE 0.5
+/* The share of a drive, as a divisor, in which the medium is fastest. */
+#define FASTEST 8u
 /* Reads of half a track, and how many of them end with another unit than the
  * last; in standard deviations. */
 #define ORDER_VOTES 36u
@@ -304,8 +305,7 @@ static int read_from(struct reader *r, uint64_t unit, uint32_t units,
 /* Where does a read end that begins before what the cache has?  Its last unit
  * is read by itself before, and nothing behind that: a read-ahead could have
  * got there, and what comes from a cache ends whenever. */
-static int try_whole(struct reader *r, uint32_t n, bool *bad, bool *whole,
-		     double *late)
+static int try_whole(struct reader *r, uint32_t n, bool *bad, bool *whole)
 {
 	uint64_t at = place(r);
 	const struct { uint64_t first; uint32_t units; } v[3] = {
@@ -325,34 +325,30 @@ static int try_whole(struct reader *r, uint32_t n, bool *bad, bool *whole,
 		err = read_from(r, at - 1, n + 2, turn[1], &a);
 	*bad = *bad || a.result;
 	last = phase_at(&r->phase, a.complete_ns);
-	*late = phase_wrap(last - turn[0]);
-	*whole = fabs(*late) < fabs(phase_wrap(last - turn[1]));
+	*whole = fabs(phase_wrap(last - turn[0])) <
+		 fabs(phase_wrap(last - turn[1]));
 	return err;
 }
 
-/* *late: longer reads may end later than others. */
-static int find_whole(struct reader *r, double size, bool *late)
+static int find_whole(struct reader *r, double size)
 {
-	double by[TAIL_VOTES];
 	uint32_t most = r->prober->limits->max_sectors / r->unit_sectors;
 	uint32_t n = TAIL / r->unit_sectors;
 	unsigned whole = 0, all = 0;
 	bool bad, yes;
 	int err = 0;
 
-	*late = false;
 	/* Far enough apart for the noise. */
 	n = (uint32_t)fmax(n, fmin(TAIL_TURNS * size, TAIL_MOST));
 	n = n > TAIL_MIN ? n : TAIL_MIN;
 	if (n + 2 > most)
 		return 0;
 	for (unsigned i = 0; i < TAIL_VOTES && !err; i++) {
-		err = try_whole(r, n, &bad, &yes, &by[whole]);
+		err = try_whole(r, n, &bad, &yes);
 		whole += !bad && yes;
 		all += !bad;
 	}
 	r->whole = all > TAIL_VOTES / 2 && whole > all * 2 / 3;
-	*late = r->whole && middle_of(by, whole) > LATE_MAYBE * r->noise_once;
 	recent_forget(&r->recent);
 	return err;
 }
@@ -411,7 +407,7 @@ static int find_order(struct reader *r, double size)
 
 /* An interface that is slower than the medium ends a read later the longer it
  * is, though the last unit passes at the same angle: by how much for each unit
- * before it? */
+ * before it?  Most where the medium is fastest, on the first tracks. */
 static int find_late(struct reader *r, double size)
 {
 	double most = r->prober->limits->max_sectors / r->unit_sectors - 1.0;
@@ -423,7 +419,7 @@ static int find_late(struct reader *r, double size)
 	int err = 0;
 
 	for (unsigned i = 0; i < LATE_VOTES && n && !err; i++) {
-		uint64_t at = place(r) + n;
+		uint64_t at = place(r) / FASTEST + n;
 
 		err = reader_raw(r, at, 1, &a);
 		turn = phase_at(&r->phase, a.complete_ns);
@@ -441,7 +437,6 @@ static int find_late(struct reader *r, double size)
 
 static int find_cache(struct reader *r, double size)
 {
-	bool late = false;
 	int err = find_ahead(r, size);
 
 	if (!err && r->recent.ahead)
@@ -449,10 +444,10 @@ static int find_cache(struct reader *r, double size)
 	if (!err)
 		err = find_depth(r);
 	if (!err)
-		err = find_whole(r, size, &late);
+		err = find_whole(r, size);
 	if (!err)
 		err = find_order(r, size);
-	return err || !late ? err : find_late(r, size);
+	return err || !r->whole ? err : find_late(r, size);
 }
 
 static int calibrate_at(struct reader *reader, uint64_t unit)

@@ -252,6 +252,42 @@ static uint64_t begin_of(const struct reader *r, uint64_t unit)
 	return unit;
 }
 
+/* The unit near one whose angle is known that can be read soonest. */
+static uint64_t place_soon(const struct reader *r, uint64_t unit)
+{
+	uint64_t best = UINT64_MAX, at;
+	double best_ns = r->phase.period_ns, ns;
+
+	for (unsigned i = 0; i < READER_MEMO; i++) {
+		if (r->memo[i].unit < PART_NEAR + PART_TRIES ||
+		    r->memo[i].unit >= r->units || isnan(r->memo[i].turn))
+			continue;
+		at = r->memo[i].unit - PART_NEAR;
+		ns = reader_cost(r, at, r->memo[i].turn);
+		if (ns >= best_ns)
+			continue;
+		for (unsigned k = 0; k < PART_TRIES; k++, at--) {
+			if (recent_has(&r->recent, at) ||
+			    (unit >= at && unit - at <= r->recent.ahead) ||
+			    recent_streams(&r->recent, at))
+				continue;
+			best = at;
+			best_ns = ns;
+			break;
+		}
+	}
+	return best;
+}
+
+/* Is a unit read ahead, and later for it than when it is read by itself: is the
+ * interface too slow for all that comes with it? */
+static bool lags(const struct reader *r, uint64_t unit)
+{
+	return recent_streams(&r->recent, unit) &&
+	       (double)(unit - r->recent.read_end) * r->late >
+		       CAUGHT_UP * r->noise_once;
+}
+
 /* A cache answered, or what is wanted was just coming by: a read from before it
  * tells.  Is it unlike what was believed of the cache? */
 static int after_hit(struct reader *r, uint64_t unit, unsigned tries)
@@ -320,6 +356,11 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		return 0;
 	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
 		first = begin_of(r, unit);
+		if (lags(r, first)) {
+			err = reader_part(r, first);
+			if (err)
+				return err;
+		}
 		from = r->last;
 		least_ns = recent_streams(&r->recent, first) ? r->stream_ns :
 							       r->hit_ns;
@@ -556,33 +597,6 @@ int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
 	*turns = ((double)(a.complete_ns - a.submit_ns) -
 		  wait_for(reader, a.submit_ns, begins)) / period_ns;
 	return 0;
-}
-
-/* The unit near one whose angle is known that can be read soonest. */
-static uint64_t place_soon(const struct reader *r, uint64_t unit)
-{
-	uint64_t best = UINT64_MAX, at;
-	double best_ns = r->phase.period_ns, ns;
-
-	for (unsigned i = 0; i < READER_MEMO; i++) {
-		if (r->memo[i].unit < PART_NEAR + PART_TRIES ||
-		    r->memo[i].unit >= r->units || isnan(r->memo[i].turn))
-			continue;
-		at = r->memo[i].unit - PART_NEAR;
-		ns = reader_cost(r, at, r->memo[i].turn);
-		if (ns >= best_ns)
-			continue;
-		for (unsigned k = 0; k < PART_TRIES; k++, at--) {
-			if (recent_has(&r->recent, at) ||
-			    (unit >= at && unit - at <= r->recent.ahead) ||
-			    recent_streams(&r->recent, at))
-				continue;
-			best = at;
-			best_ns = ns;
-			break;
-		}
-	}
-	return best;
 }
 
 int reader_part(struct reader *reader, uint64_t unit)
