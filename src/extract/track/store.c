@@ -10,6 +10,8 @@
 #include "extract/track/store.h"
 
 /* A track goes on a piece when its angle is this near, in revolutions. */
+/* Revolutions: surfaces of as many units a track, of which one has spares. */
+#define SPAN_SAME 0.012
 #define ANGLE_SAME 0.004
 
 static int room(void *array, size_t *have, size_t n, size_t each)
@@ -93,12 +95,12 @@ int store_odd(struct store *store, uint64_t first, uint32_t less)
 
 /* Does a track go on where a piece ends? */
 static bool goes_on(struct piece *p, const struct store_track *t,
-		    uint32_t nominal)
+		    uint32_t nominal, double span)
 {
 	double step;
 
 	if (!p->tracks || p->first + p->units != t->first ||
-	    p->size != nominal)
+	    p->size != nominal || fabs(p->span - span) > SPAN_SAME)
 		return false;
 	step = phase_part(t->start - p->start);
 	if (p->tracks == 1)
@@ -116,7 +118,7 @@ int store_add(struct store *store, const struct store_track *track,
 
 	if (track->size > nominal)
 		nominal = track->size;
-	if (!err && p && goes_on(p, track, nominal)) {
+	if (!err && p && goes_on(p, track, nominal, span)) {
 		p->tracks++;
 		p->units += track->size;
 	} else if (!err) {
