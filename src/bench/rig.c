@@ -41,6 +41,8 @@ static int rig_open_head(struct rig *rig)
 		.write_overhead_ns = rig->model->write_overhead_ns,
 		.hit_overhead_ns = rig->model->hit_overhead_ns,
 		.read_ahead_sectors = rig->model->read_ahead_lbns,
+		.physical_sectors = rig->disk->limits.physical_bytes /
+				    SECTOR_BYTES,
 	};
 	int err = head_open(rig->env, &options, &rig->head);
 

@@ -59,6 +59,8 @@ int fs_open_head(struct fs *fs)
 		.write_overhead_ns = p->write_overhead_ns,
 		.hit_overhead_ns = p->hit_overhead_ns,
 		.read_ahead_sectors = p->read_ahead_sectors,
+		.physical_sectors = queue_limits(fs->queue)->physical_bytes /
+				    SECTOR_BYTES,
 	};
 	int rc;
 

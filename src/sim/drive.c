@@ -190,8 +190,13 @@ static void drive_read_ahead_until(struct drive *d, uint64_t until_ns)
 		read_ahead_move(d);
 }
 
+/* The rest of a physical sector has been read with its beginning. */
 static void read_ahead_begin(struct drive *d, uint64_t lbn)
 {
+	const uint32_t unit = d->spec->physical_bytes / SECTOR_BYTES;
+
+	lbn += unit - 1;
+	lbn -= lbn % unit;
 	d->ahead_lbn = lbn;
 	d->ahead_left = d->cache.count ? d->spec->read_ahead_lbns : 0;
 	if (lbn >= geom_sectors(d->geom))

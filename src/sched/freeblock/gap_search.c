@@ -71,14 +71,19 @@ static bool follow_goes_on(const struct gap_search_state *s,
 	const struct head_state *head_state = s->head_state;
 	struct service_head head = f->head;
 	struct geom_track track;
-	uint64_t end;
+	uint64_t end, left;
+	uint32_t rest;
 
+	if (!head_state->goes_on_sectors)
+		return false;
 	geom_track_of(head_state->geom, f->end - 1, &track);
 	end = track.first + track.sectors;
-	head.at_ns = end_ns + (end - f->end) *
-			      service_turn_ns(head_state->mech,
-					      track.per_sector);
-	if (end - f->end >= head_state->goes_on_sectors ||
+	/* The rest of a physical sector is read with its beginning. */
+	rest = (uint32_t)(-f->end % head_state->physical_sectors);
+	left = end - f->end > rest ? end - f->end - rest : 0;
+	head.at_ns = end_ns + left * service_turn_ns(head_state->mech,
+						     track.per_sector);
+	if (left >= head_state->goes_on_sectors ||
 	    head.at_ns > f->head.at_ns || end >= geom_sectors(head_state->geom))
 		return false;
 	service_go_on(head_state->geom, head_state->mech, &head, end);

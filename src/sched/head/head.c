@@ -110,6 +110,8 @@ int head_open(struct env *env, const struct head_options *options,
 	head->geom = options->geom;
 	head->hit_overhead_ns = options->hit_overhead_ns;
 	head->read_ahead_sectors = options->read_ahead_sectors;
+	head->physical_sectors = options->physical_sectors ?
+					 options->physical_sectors : 1;
 	head->known = options_known(options);
 	head->places = (struct accuracy){
 		.on = true, .on_percent = PLACES_ON, .off_percent = PLACES_OFF,
@@ -221,6 +223,12 @@ bool head_phase_is_known(const struct head *head, uint64_t at_ns)
 
 /* ---- prediction ---- */
 
+uint64_t head_read_end(const struct head *head, uint64_t lbn)
+{
+	lbn += head->physical_sectors - 1;
+	return lbn - lbn % head->physical_sectors;
+}
+
 /* Behind a read up to a track's end, before `next`, a drive that reads ahead
  * may go to the next track before it serves another command.  Moves a head
  * there; false: no track begins at `next`. */
@@ -259,9 +267,9 @@ static void head_follow(const struct head *head, struct head_state *head_state,
 	head_state->head_lbn += n;
 	rest->head = *at;
 	if (n < head->read_ahead_sectors)
-		rest->next = lbn;
+		rest->next = head_read_end(head, lbn);
 	if (head->goes_on && head_goes_on(head, at, rest->next))
-		head_state->head_lbn = lbn;
+		head_state->head_lbn = rest->next;
 }
 
 static void head_state_guards(const struct head *head,
@@ -314,6 +322,7 @@ static void head_state_at(const struct head *head, uint64_t now_ns,
 		.geom = head->geom,
 		.mech = &head->mech,
 		.goes_on_sectors = head->goes_on ? head->read_ahead_sectors : 0,
+		.physical_sectors = head->physical_sectors,
 	};
 	*rest = (struct head_rest){ .next = UINT64_MAX };
 	if (!head->known)

@@ -34,6 +34,8 @@ struct head_options {
 					 * cache answers */
 	uint32_t read_ahead_sectors;	/* sectors that the drive reads behind a
 					 * read */
+	uint32_t physical_sectors;	/* sectors that it stores, and reads, as
+					 * one; 0: 1 */
 };
 
 enum head_mode {

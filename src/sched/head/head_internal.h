@@ -43,6 +43,7 @@ struct head {
 	unsigned excused;
 	uint64_t hit_overhead_ns;
 	uint32_t read_ahead_sectors;
+	uint32_t physical_sectors;
 	bool goes_on;			/* the drive goes to the next track
 					 * behind a read up to a track's end */
 	unsigned gone_on;		/* how much speaks for that, up to
@@ -115,8 +116,12 @@ bool head_phase_is_known(const struct head *head, uint64_t at_ns);
 void head_expect(const struct head *head, struct head_access *access,
 		 const struct service_head *from);
 
-/* The same behind an access that left the head there, perhaps on the way to the
- * track that begins at `next`; UINT64_MAX: to none. */
+/* The first sector behind those that a read up to `lbn` brings: the rest of
+ * what the drive stores as one is read as well. */
+uint64_t head_read_end(const struct head *head, uint64_t lbn);
+
+/* As head_expect, behind an access that left the head there, perhaps on the way
+ * to the track that begins at `next`; UINT64_MAX: to none. */
 void head_expect_behind(const struct head *head, struct head_access *access,
 			const struct service_head *from, uint64_t next);
 

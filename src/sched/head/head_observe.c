@@ -571,7 +571,9 @@ static void head_chain_expect(struct head *head,
 	     head->chain[i]->predicted; i++) {
 		head_expect_behind(head, head->chain[i], from,
 				   before->write || !head->read_ahead_sectors ?
-				   UINT64_MAX : before->lbn + before->sectors);
+				   UINT64_MAX :
+				   head_read_end(head, before->lbn +
+						       before->sectors));
 		before = head->chain[i];
 		from = &before->expected.head;
 	}

@@ -44,6 +44,8 @@ struct head_state {
 	 * the drive goes to the next track before it serves another command; 0:
 	 * it does not. */
 	uint32_t goes_on_sectors;
+	/* Sectors that the drive stores, and reads, as one. */
+	uint32_t physical_sectors;
 	/* May rotation be predicted for reads, for writes? */
 	bool reads, writes;
 	/* May range writes be placed by the head?  Being right half of the time

@@ -19,15 +19,24 @@
 #define MARK_EVERY 4096u
 #define TURNS 12
 
-static const char drive_text[] =
-	"{ \"surfaces\": 4, \"rpm\": 10000, \"order\": \"cylinder\", "
-	"\"head_switch_ms\": 0.8, \"write_settle_ms\": 0.4, "
-	"\"overhead\": { \"read_ms\": 0.05, \"write_ms\": 0.2 }, "
-	"\"zero_latency\": { \"read\": true, \"write\": true }, "
-	"\"seek\": [[1, 1.2], [10, 1.5], [100, 2.5], [500, 5]], "
-	"\"zones\": [ { \"cylinders\": [0, 99], \"sectors_per_track\": 120, "
-	"\"track_skew\": 0.15, \"cylinder_skew\": 0.25, "
-	"\"slips\": [777, 9000] } ] }";
+#define DRIVE_TEXT(sectors, more) \
+	"\"surfaces\": 4, \"rpm\": 10000, \"order\": \"cylinder\", " \
+	"\"head_switch_ms\": 0.8, \"write_settle_ms\": 0.4, " \
+	"\"overhead\": { \"read_ms\": 0.05, \"write_ms\": 0.2 }, " \
+	"\"zero_latency\": { \"read\": true, \"write\": true }, " \
+	"\"seek\": [[1, 1.2], [10, 1.5], [100, 2.5], [500, 5]], " \
+	"\"zones\": [ { \"cylinders\": [0, 99], " \
+	"\"sectors_per_track\": " sectors ", " \
+	"\"track_skew\": 0.15, \"cylinder_skew\": 0.25" more " } ] }"
+#define SLIPS ", \"slips\": [777, 9000]"
+#define CACHE_TEXT "\"cache\": { \"segments\": 8, \"segment_lbns\": 400, " \
+	"\"read_ahead_lbns\": 300, \"write_lbns\": 0 }, "
+
+static const char drive_text[] = "{ " DRIVE_TEXT("120", SLIPS);
+static const char cached_text[] = "{ " CACHE_TEXT DRIVE_TEXT("120", SLIPS);
+/* Its sectors are of 4 KiB, and no slip moves them over a track's end. */
+static const char large_sectors_text[] =
+	"{ \"physical_bytes\": 4096, " CACHE_TEXT DRIVE_TEXT("15", "");
 
 struct bench {
 	struct spec *spec, *model;
@@ -38,6 +47,7 @@ struct bench {
 	struct queue *queue;
 	struct freeblock_task *task;
 	uint64_t sectors, seed;
+	uint32_t unit;		/* of the task */
 
 	uint8_t *had;		/* how often each sector came */
 	uint8_t *marked;	/* begins with its number, plus 1 */
@@ -79,38 +89,25 @@ static const char *const seeds[] = {
 
 #define CACHED (-2)
 #define GOES_ON (-3)
+#define GOES_ON_LARGE (-4)
 #define STREAM_READS 500u
 #define GOES_ON_ROUNDS 20u
 #define GOES_ON_READS 200u
 
-static const char cache_text[] =
-	"{ \"cache\": { \"segments\": 8, \"segment_lbns\": 400, "
-	"\"read_ahead_lbns\": 300, \"write_lbns\": 0 }, ";
-
-static void cached_spec(struct spec **spec)
-{
-	char text[sizeof(cache_text) + sizeof(drive_text)];
-
-	snprintf(text, sizeof(text), "%s%s", cache_text, drive_text + 1);
-	ck_assert_int_eq(spec_parse(text, "test", spec), 0);
-}
-
 /* Drive: -1 the one above, CACHED the same with a cache, GOES_ON one that goes
- * to the next track behind a read up to a track's end as well, or one that
- * nobody has seen. */
+ * to the next track behind a read up to a track's end as well, GOES_ON_LARGE
+ * such a one with large sectors, or one that nobody has seen. */
 static void bench_specs(struct bench *b, int drive)
 {
 	struct specgen options;
 
-	if (drive == CACHED || drive == GOES_ON) {
-		cached_spec(&b->spec);
-		cached_spec(&b->model);
-		b->spec->read_ahead_moves = drive == GOES_ON;
-		return;
-	}
 	if (drive < 0) {
-		ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
-		ck_assert_int_eq(spec_parse(drive_text, "test", &b->model), 0);
+		const char *text = drive == GOES_ON_LARGE ? large_sectors_text :
+				   drive == -1 ? drive_text : cached_text;
+
+		ck_assert_int_eq(spec_parse(text, "test", &b->spec), 0);
+		ck_assert_int_eq(spec_parse(text, "test", &b->model), 0);
+		b->spec->read_ahead_moves = drive <= GOES_ON;
 		return;
 	}
 	ck_assert_int_eq(specgen_parse(seeds[drive], &options), 0);
@@ -124,12 +121,14 @@ static void bench_specs(struct bench *b, int drive)
 static void bench_open_host(struct bench *b, bool blind, int drive,
 			    uint64_t host_ns)
 {
-	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512,
-					   .host_ns = host_ns };
+	struct sim_options sim_options = {
+		.seed = 3, .host_ns = host_ns,
+		.physical_bytes = drive == GOES_ON_LARGE ? 4096 : 512,
+	};
 	struct queue_options options = { 0 };
 	struct head_options head_options;
 
-	*b = (struct bench){ .seed = 9 };
+	*b = (struct bench){ .seed = 9, .unit = UNIT };
 	bench_specs(b, drive);
 	ck_assert_int_eq(spec_geom(b->model, &b->geom), 0);
 	b->sim = sim_new(b->spec, 0, &sim_options);
@@ -146,6 +145,7 @@ static void bench_open_host(struct bench *b, bool blind, int drive,
 		.read_overhead_ns = b->model->read_overhead_ns,
 		.write_overhead_ns = b->model->write_overhead_ns,
 		.read_ahead_sectors = b->spec->read_ahead_lbns,
+		.physical_sectors = sim_options.physical_bytes / SECTOR_BYTES,
 	};
 	if (!blind) {
 		ck_assert_int_eq(head_open(b->env, &head_options, &b->head),
@@ -185,7 +185,7 @@ static void bench_got(void *arg, uint64_t sector, uint32_t sectors,
 	struct bench *b = arg;
 	uint64_t i, mark;
 
-	b->wrong |= sector % UNIT || sectors % UNIT || !sectors ||
+	b->wrong |= sector % b->unit || sectors % b->unit || !sectors ||
 		    sector + sectors > b->sectors;
 	if (b->wrong)
 		return;
@@ -223,7 +223,7 @@ static uint64_t all_of(const struct bench *b)
 static void bench_task(struct bench *b, bool no_idle)
 {
 	struct freeblock_options options = { .name = "test",
-					     .unit_sectors = UNIT,
+					     .unit_sectors = b->unit,
 					     .no_idle = no_idle };
 
 	ck_assert_int_eq(freeblock_open(b->queue, &options, &bench_ops, b,
@@ -342,6 +342,8 @@ END_TEST
  * next ones a turn. */
 /* Behind a read up to a track's end the head is on the next track before it can
  * go to the request: a gap must have time for that. */
+/* With sectors of 4 KiB, also where the task may read parts of them: the drive
+ * reads the rest as well, up to the track's end. */
 START_TEST(gaps_are_free_where_the_drive_goes_on)
 {
 	double without = 0, with = 0;
@@ -349,7 +351,8 @@ START_TEST(gaps_are_free_where_the_drive_goes_on)
 	struct bench b;
 	unsigned i;
 
-	bench_open_drive(&b, false, GOES_ON);
+	bench_open_drive(&b, false, _i ? GOES_ON_LARGE : GOES_ON);
+	b.unit = _i ? 1 : UNIT;
 	b.reads = true;
 	run_load(&b, 400);
 	b.seed = 77;
@@ -982,7 +985,8 @@ int main(void)
 	TCase *tcase = tcase_create("freeblock");
 
 	tcase_add_test(tcase, gaps_are_free);
-	tcase_add_test(tcase, gaps_are_free_where_the_drive_goes_on);
+	tcase_add_loop_test(tcase, gaps_are_free_where_the_drive_goes_on, 0,
+			    2);
 	tcase_add_test(tcase,
 		       a_stream_that_the_drive_reads_ahead_has_no_gaps);
 	tcase_add_loop_test(tcase, times_agree, 0, 4);
