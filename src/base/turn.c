@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-#include "base/units.h"
-
-/* Measured turns longer than 2 ms are counted as long. */
-#define LONG_NS (2 * (uint64_t)NS_PER_MS)
-
 static const char *const part_names[TURN_PARTS] = {
 	[TURN_TRANSACTIONS] = "transactions",
 	[TURN_COMPLETIONS] = "completions",
@@ -42,10 +37,9 @@ bool turn_next(struct loop_turn *turn)
 
 	turn->turns++;
 	turn->cuts += cut;
-	turn->last_part = largest_part(turn);
 	if (turn->all_ns > turn->max_charged_ns) {
 		turn->max_charged_ns = turn->all_ns;
-		turn->max_charged_part = turn->last_part;
+		turn->max_charged_part = largest_part(turn);
 	}
 	turn->running = true;
 	turn->cut = false;
@@ -62,9 +56,6 @@ void turn_stop(struct loop_turn *turn)
 
 void turn_measured(struct loop_turn *turn, uint64_t ns)
 {
-	turn->long_turns += ns > LONG_NS;
-	if (ns <= turn->max_ns)
-		return;
-	turn->max_ns = ns;
-	turn->max_part = turn->last_part;
+	if (turn->max_ns < ns)
+		turn->max_ns = ns;
 }

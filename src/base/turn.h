@@ -40,8 +40,6 @@ enum turn_part {
 struct loop_turn {
 	bool running;
 	bool cut;		/* something was left for the next turn */
-	enum turn_part last_part;	/* the part that was charged most in the
-					 * last turn */
 	uint64_t charged_ns[TURN_PARTS], all_ns;
 	uint64_t turns, cuts;	/* numbers of turns, and of those cut */
 	uint64_t max_charged_ns;	/* the most that was charged to one
@@ -49,8 +47,6 @@ struct loop_turn {
 					 * most of it */
 	enum turn_part max_charged_part;
 	uint64_t max_ns;	/* the same, measured */
-	enum turn_part max_part;
-	uint64_t long_turns;		/* measured turns of over 2 ms */
 };
 
 static inline void turn_charge(struct loop_turn *turn, enum turn_part part,

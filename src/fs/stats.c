@@ -120,9 +120,7 @@ static json_t *stats_tree(const struct fs *fs)
 	tree_get_stats(fs->tree, &stats);
 	stats_set(object, "levels", stats.levels);
 	stats_set(object, "transactions", stats.txns);
-	stats_set(object, "reruns", stats.reruns);
 	stats_set(object, "max_reruns", stats.max_reruns);
-	stats_set(object, "overruns", fs->overruns);
 	stats_set(object, "waits", stats.waits);
 	stats_set(object, "node_reads", stats.node_reads);
 	stats_set(object, "node_writes", stats.node_writes);
@@ -134,7 +132,6 @@ static json_t *stats_tree(const struct fs *fs)
 	stats_set(object, "inode_numbers_left",
 		  tree_ino_seqs_left(fs->tree));
 	stats_set(object, "slots", space_slots_total(space));
-	stats_set(object, "slots_free", space_slots_free(space));
 	return object;
 }
 
@@ -167,17 +164,14 @@ static json_t *stats_memory(const struct fs *fs)
 	return object;
 }
 
-/* Counted since the mount; max_ns, max_part and over_2ms are measured by the
- * loop of src/fuse, the others are what was charged. */
+/* Counted since the mount; max_ns is measured by the loop of src/fuse, the
+ * others are what was charged. */
 static json_t *stats_turn(const struct loop_turn *turn)
 {
 	const char *charged_part = turn_part_name(turn->max_charged_part);
 	json_t *object = json_object();
 
 	stats_set(object, "max_ns", turn->max_ns);
-	json_object_set_new(object, "max_part",
-			    json_string(turn_part_name(turn->max_part)));
-	stats_set(object, "over_2ms", turn->long_turns);
 	stats_set(object, "max_charged_ns", turn->max_charged_ns);
 	json_object_set_new(object, "max_charged_part",
 			    json_string(charged_part));
@@ -218,7 +212,6 @@ char *fs_stats_json(struct fs *fs)
 	json_object_set_new(object, "memory", stats_memory(fs));
 	json_object_set_new(object, "turn", stats_turn(&fs->env->turn));
 	json_object_set_new(object, "replicas", copies_summary(fs));
-	stats_set(object, "data_written", fs->files->written_bytes);
 	stats_set(object, "errors", errors_count(fs));
 	stats_set(object, "orphans", fs->orphans_pending);
 	json_object_set_new(object, "read_only",
@@ -251,8 +244,6 @@ static json_t *stats_head_kind(const struct head_kind_stats *kind)
 	stats_set(object, "predictions", kind->predictions);
 	stats_set(object, "wrong", kind->wrong);
 	stats_set(object, "misses", kind->misses);
-	stats_set(object, "cache_hits", kind->hits);
-	stats_set(object, "guard_ns", kind->guard_ns);
 	stats_set(object, "overhead_ns", kind->overhead_ns);
 	for (i = 0; i < HEAD_BINS; i++)
 		json_array_append_new(bins, json_integer(
@@ -272,16 +263,8 @@ static json_t *stats_head(const struct head *head)
 	head_get_stats(head, &stats);
 	json_object_set_new(object, "mode", json_string(modes[stats.mode]));
 	stats_set(object, "period_ps", stats.period_ps);
-	json_object_set_new(object, "period_sigma_ppm",
-			    json_real(stats.period_sigma_ppm));
-	json_object_set_new(object, "phase_sigma_turns",
-			    json_real(stats.phase_sigma_revs));
 	stats_set(object, "readings", stats.observed);
 	stats_set(object, "outliers", stats.outliers);
-	stats_set(object, "reacquired", stats.reacquired);
-	stats_set(object, "reference_reads", stats.references);
-	json_object_set_new(object, "places_of_writes",
-			    json_boolean(stats.places));
 	json_object_set_new(object, "reads", stats_head_kind(&stats.read));
 	json_object_set_new(object, "writes", stats_head_kind(&stats.write));
 	return object;

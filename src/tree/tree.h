@@ -360,7 +360,7 @@ bool tree_due(const struct tree *tree);
 bool tree_idle(const struct tree *tree);
 
 struct tree_stats {
-	uint64_t txns, reruns, max_reruns;
+	uint64_t txns, max_reruns;
 	uint64_t siblings_read;	/* nodes read together with others though nobody
 				 * waited for them; they are not counted in
 				 * node_reads */

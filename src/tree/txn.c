@@ -246,13 +246,10 @@ static void run_one(struct tree *tree, struct tree_txn *txn)
 	list_add(&tree->open, &txn->link);
 	unpin_dead(txn);
 	txn->miss_n = 0;
-	if (txn->runs++ == 0) {
+	if (txn->runs++ == 0)
 		tree->stats.txns++;
-	} else {
-		tree->stats.reruns++;
-		if (txn->runs - 1 > tree->stats.max_reruns)
-			tree->stats.max_reruns = txn->runs - 1;
-	}
+	else if (txn->runs - 1 > tree->stats.max_reruns)
+		tree->stats.max_reruns = txn->runs - 1;
 	/* Changes can't fail once they have begun. */
 	if (!txn->rc && is_writer(txn) &&
 	    (!txn_may_log(txn) || !rmap_reserve(tree)))

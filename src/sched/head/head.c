@@ -610,29 +610,18 @@ static void head_fill_kind(const struct head *head, enum seek_learn_kind kind,
 	if (!head->known)
 		return;
 	stats->on = head->accuracy[kind].on;
-	stats->guard_ns = head_guard_ns(head, kind, SEEK_LEARN_IDLE);
 	stats->overhead_ns = seek_learn_overhead_ns(&head->learn, kind);
 }
 
 void head_get_stats(const struct head *head, struct head_stats *stats)
 {
-	uint64_t now_ns = env_now_ns(head->env);
-
 	*stats = (struct head_stats){
 		.mode = head->mode,
 		.period_ps = head->mech.period_ps,
 		.observed = head->spindle.observed,
 		.outliers = head->spindle.outliers,
-		.reacquired = head->spindle.reacquired,
 		.references = head->references,
-		.places = head->known && head->places.on,
 	};
-	if (head->known) {
-		stats->period_sigma_ppm =
-			spindle_period_sigma_ppm(&head->spindle);
-		stats->phase_sigma_revs =
-			spindle_sigma(&head->spindle, &head->mech, now_ns);
-	}
 	head_fill_kind(head, SEEK_LEARN_READ, &stats->read);
 	head_fill_kind(head, SEEK_LEARN_WRITE, &stats->write);
 }

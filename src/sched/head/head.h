@@ -89,12 +89,9 @@ struct head_kind_stats {
 	bool on;
 	uint64_t predictions;	/* predictions of accesses that came from the
 				 * medium */
-	uint64_t hits;		/* accesses answered by a cache; not counted
-				 * above */
 	uint64_t wrong;		/* off by more than 15 % of a revolution */
 	uint64_t misses;	/* those that were late by a whole revolution */
 	uint64_t switched;	/* times it went on or off */
-	uint64_t guard_ns;
 	uint64_t overhead_ns;	/* learned */
 	uint64_t error_bins[HEAD_BINS];
 };
@@ -102,13 +99,9 @@ struct head_kind_stats {
 struct head_stats {
 	enum head_mode mode;
 	uint64_t period_ps;
-	double period_sigma_ppm;
-	double phase_sigma_revs;	/* now */
 	uint64_t observed;		/* completions that moved the phase */
 	uint64_t outliers;		/* completions left out as outliers */
-	uint64_t reacquired;
 	uint64_t references;		/* reads made for the phase only */
-	bool places; /* range writes are placed, see head_state.h */
 	struct head_kind_stats read, write;
 };
 

@@ -475,7 +475,6 @@ static void head_cache_takes(struct head *head, uint64_t complete_ns)
 static void head_hit(struct head *head, const struct head_access *access,
 		     uint64_t complete_ns)
 {
-	head->kind[access->write].hits++;
 	if (access->write) {
 		if (access_is_quick(head, access, complete_ns))
 			head_cache_takes(head, complete_ns);

@@ -143,7 +143,6 @@ static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
 		spindle->outlier_ahead = ahead;
 	if (++spindle->outliers_run < OUTLIERS_RUN_MAX)
 		return false;
-	spindle->reacquired++;
 	spindle->unsettled = spindle->settled < SETTLED ?
 				     spindle->unsettled + 1 : 1;
 	if (spindle->unsettled >= UNSETTLED_MAX) {
@@ -191,7 +190,6 @@ void spindle_follow(struct spindle *spindle, struct service_mech *mech,
 		return;
 	spindle_hear(&spindle->other_noise, ahead);
 	spindle_update(spindle, mech, at_ns, ahead, noise);
-	spindle->followed++;
 }
 
 double spindle_sigma(const struct spindle *spindle,
@@ -203,11 +201,4 @@ double spindle_sigma(const struct spindle *spindle,
 		return 1;
 	var = var_after(spindle, seconds_since(mech, at_ns));
 	return var < 1 ? sqrt(var) : 1;
-}
-
-double spindle_period_sigma_ppm(const struct spindle *spindle)
-{
-	return spindle->acquired
-		       ? 1e6 * sqrt(spindle->var_freq) / frequency(spindle)
-		       : 1e6;
 }

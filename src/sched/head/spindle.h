@@ -26,7 +26,7 @@ struct spindle {
 	double outlier_ahead;	/* the least late of these readings */
 	unsigned settled;	/* readings since the phase was acquired */
 	unsigned unsettled;	/* times in a row it was acquired again soon */
-	uint64_t observed, outliers, reacquired, followed;
+	uint64_t observed, outliers;
 };
 
 /* Begins with mech->period_ps; the phase is unknown. */
@@ -49,8 +49,5 @@ void spindle_follow(struct spindle *spindle, struct service_mech *mech,
  * known at all. */
 double spindle_sigma(const struct spindle *spindle,
 		     const struct service_mech *mech, uint64_t at_ns);
-
-/* Standard deviation of the period in parts per million. */
-double spindle_period_sigma_ppm(const struct spindle *spindle);
 
 #endif
