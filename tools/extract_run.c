@@ -24,26 +24,29 @@
 #include "tools/extract_scsi.h"
 #include "tools/progress.h"
 
-/* With --quick a minute is shared out: seeks and overheads, the period, the
- * tracks, their angles. */
+/* --quick takes a minute: so much of it is for seeks and overheads, for the
+ * period, for the tracks, and for their angles. */
 #define QUICK_MECH_NS (15 * NS_PER_SECOND)
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
 #define QUICK_TRIM_NS (4 * NS_PER_SECOND)
 /* The search for surfaces ends after a minute. */
 #define HEADS_NS (60 * NS_PER_SECOND)
-/* From one saving of the state to the next: what a run that is killed loses. */
+/* The state is saved this often, so a run that is killed loses ten seconds of
+ * its work. */
 #define SAVE_NS (10 * NS_PER_SECOND)
 /* Boundaries checked by samples: 3,000 good ones mean, with 95 % confidence,
  * at most one error in a thousand. */
 #define TRACKS_A_CHECK 200u
 #define LEAST_CHECKS 500u
 #define MOST_CHECKS 3000u
-/* Up to this many tracks are checked one by one; of more, samples suffice. */
+/* A disk of up to this many tracks is checked track by track, a larger one by
+ * samples. */
 #define VERIFY_ALL 600u
 #define VERIFY_SOME 1024u
 #define VERIFY_SOME_QUICK 64u
-/* Boundaries checked when a run goes on; one in FIT_WRONG may be wrong. */
+/* Number of boundaries that are checked before a run goes on from a saved
+ * state; one in FIT_WRONG may be wrong. */
 #define FIT_CHECKS 48u
 #define FIT_WRONG 8u
 /* One in this many boundaries that SCSI translation gives may be wrong. */
@@ -85,8 +88,8 @@ static void found(struct profile *p, enum profile_part part,
 	p->part[part].confidence_ppm = ppm;
 }
 
-/* Cylinders mean something else from now on: a seek curve over them means
- * nothing. */
+/* Forgets the seek curve: its distances were counted in cylinders that have
+ * been redefined. */
 static void forget_seeks(struct profile *p)
 {
 	found(p, PROFILE_SEEK, PROFILE_NONE, 0);
@@ -155,7 +158,7 @@ struct mapping {
 	uint64_t saved_ns;
 };
 
-/* What the map knows goes into profile and state. */
+/* Puts what the map knows into the profile, and saves the state. */
 static int map_keep(struct mapping *m)
 {
 	struct extract_run *run = m->run;
@@ -168,12 +171,14 @@ static int map_keep(struct mapping *m)
 		return err;
 	geom_free(p->geom);
 	p->geom = geom;
-	/* Each track counts as a cylinder, until surfaces are found again. */
+	/* The new map has no surfaces: each track counts as a cylinder until
+	 * they are found again. */
 	if (known(run, PROFILE_SURFACES) ||
 	    (p->part[PROFILE_SEEK].method == PROFILE_TRACE && geom_known(geom)))
 		forget_seeks(p);
 	found(p, PROFILE_SURFACES, PROFILE_NONE, 0);
-	/* If the second run was short, what was measured first is better. */
+	/* The period of the map is used only if it is known better than the one
+	 * that was measured before. */
 	if (run->map.period_ns > 0 && run->map.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(run->map.period_ns * 1e3 + 0.5);
 	if (geom_known(geom)) {
@@ -229,7 +234,8 @@ static bool translate_progress(void *arg, uint64_t done, uint64_t blocks)
 	return !run->stopped || !*run->stopped;
 }
 
-/* The drive's own word: boundaries, but no angles. */
+/* Asks the drive for the boundaries of its tracks. It does not tell their
+ * angles. */
 static int run_translate(void *arg)
 {
 	struct extract_run *run = arg;
@@ -243,7 +249,8 @@ static int run_translate(void *arg)
 	const char *why;
 	int err;
 
-	/* What was found by timing may be a part only. */
+	/* Boundaries by timing may cover a part of the disk only, so the drive
+	 * is asked for all of them. */
 	if (run->state->profile->part[PROFILE_BOUNDARIES].method ==
 	    PROFILE_SCSI)
 		return 0;
@@ -286,7 +293,7 @@ static int run_map(void *arg)
 				    run->state->profile->geom) /
 			    (double)run->prober->limits->sectors),
 		 run->map.reads, (double)run->map.disk_ns / 1e9);
-	/* Without tracks there still is a seek curve to be had. */
+	/* The seek curve can be measured without a map of the tracks. */
 	if (err == -EOPNOTSUPP) {
 		run->verdict = "the tracks cannot be told: completions stray "
 			       "too much";
@@ -340,7 +347,8 @@ static int run_heads(void *arg)
 	struct geom *geom;
 	int err;
 
-	/* A few places would give no more than a guess, and no cylinders. */
+	/* --quick looks at a few places only, which is not enough to tell
+	 * surfaces. */
 	if (run->quick)
 		return 0;
 	err = heads_measure(run->prober, p->mech.period_ps, HEADS_NS, p->geom,
@@ -368,7 +376,8 @@ static int run_heads(void *arg)
 	return 0;
 }
 
-/* Have the tracks several actuators?  The model has one head only. */
+/* Do the tracks belong to several actuators? The model of the head has one
+ * only. */
 static bool has_actuators(const struct geom *geom)
 {
 	struct geom_track last;
@@ -410,7 +419,8 @@ static int run_angles(void *arg)
 	return trim(run);
 }
 
-/* The same for those tracks found by timing that were looked at. */
+/* The same for the tracks that timing has found, as far as they have been
+ * looked at from both sides. */
 static int run_trim(void *arg)
 {
 	struct extract_run *run = arg;
@@ -463,8 +473,8 @@ static bool is_good(void *arg, const struct geom_track *track)
 	return !bad[track->index];
 }
 
-/* Every track, where they are few enough, or samples were wrong too often: what
- * is not what it was thought to be is unknown from then on. */
+/* Checks every track: where there are few enough of them, or where samples were
+ * wrong too often. A track that is wrong becomes unknown. */
 static int verify_all(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -491,7 +501,8 @@ static int verify_all(struct extract_run *run)
 	return err;
 }
 
-/* Of a few places one may be wrong by an angle, or late each time. */
+/* Are more places wrong than chance explains? One of a few may be wrong by its
+ * angle, or because the host was late each time. */
 static bool too_many_are_wrong(const struct verify *v)
 {
 	return v->wrong > 1 + v->right / 100;
@@ -539,7 +550,8 @@ static int run_verify(void *arg)
 	if (!err && how == PROFILE_SCSI)
 		return judge_translated(run);
 	if (!err && too_many_are_wrong(v)) {
-		/* What is right in spite of that is worth having. */
+		/* The tracks that are right are kept, though too many were
+		 * wrong. */
 		*v = (struct verify){ 0 };
 		return verify_all(run);
 	}
@@ -578,7 +590,8 @@ static int make_profile(struct extract_run *run)
 		geom_free(geom);
 		return -ENOMEM;
 	}
-	/* Nor is the map of another drive its own. */
+	/* The map belongs to another drive as well, so the whole state is
+	 * forgotten. */
 	extract_state_forget(run->state);
 	run->state->profile = p;
 	snprintf(p->model, sizeof(p->model), "%s", id->model);
@@ -589,7 +602,9 @@ static int make_profile(struct extract_run *run)
 	return 0;
 }
 
-/* Without a serial number the drive may be another one, or formatted anew. */
+/* Checks whether the saved state is of this drive. One without a serial number
+ * may be another drive, and any may have been formatted anew, so some
+ * boundaries are measured. */
 static int check_state(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -642,7 +657,7 @@ static void run_begin(void *arg, const char *name)
 	say(run, 0);
 }
 
-/* What an interrupted stage has found is written down as well. */
+/* Saves the state, also what an interrupted stage has found. */
 static void run_end(void *arg)
 {
 	struct extract_run *run = arg;

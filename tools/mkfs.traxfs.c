@@ -180,7 +180,8 @@ static int read_geometry(const struct arguments *a, uint64_t sectors,
 	return rc;
 }
 
-/* What the drive calls itself, as far as it is plain text. */
+/* Copies the drive's name; a question mark stands for each byte that is not
+ * printable ASCII. */
 static void take_name(char *out, const char *name)
 {
 	for (; *name; name++)
@@ -198,8 +199,9 @@ static void stop(int sig)
 	stopped = 1;
 }
 
-/* Nothing is kept of less than all tracks that were asked for but by a wish of
- * the user: the first Ctrl-C is that, the second one ends the program. */
+/* With --measure full the first Ctrl-C ends the measurement, and the file
+ * system is made with what was found until then; the second one ends the
+ * program. */
 static void catch_interrupt(bool on)
 {
 	struct sigaction action = {
@@ -210,7 +212,8 @@ static void catch_interrupt(bool on)
 	sigaction(SIGINT, &action, NULL);
 }
 
-/* Most devices that do not rotate are known as such by then: half a second. */
+/* A measurement that takes longer than half a second is announced. Most devices
+ * that do not rotate are recognised sooner. */
 #define SAY_NS (500 * NS_PER_MS)
 
 struct measuring {
@@ -254,7 +257,8 @@ static void say_profile(const struct arguments *a, const struct profile *p)
 			 (double)p->sectors);
 }
 
-/* What says by itself that it does not rotate is not asked. */
+/* Is the device worth measuring? It is not when it declares that it does not
+ * rotate. A loop device declares what lies below it, so it is tried. */
 static bool may_rotate(const struct arguments *a, struct identity *id)
 {
 	*id = (struct identity){ .rotational = true };
@@ -262,7 +266,8 @@ static bool may_rotate(const struct arguments *a, struct identity *id)
 	       (!id->block || id->rotational || id->loop);
 }
 
-/* What is too small is refused later, so its tracks need not be known. */
+/* Is there room for a file system? A device that has none is refused later;
+ * measuring it would only take time. */
 static bool is_large_enough(const struct disk *disk)
 {
 	const struct mkfs_options o = { .geom = NULL };
@@ -273,10 +278,8 @@ static bool is_large_enough(const struct disk *disk)
 	return is;
 }
 
-/*
- * Without a profile: what can be found out in the time.  Nothing of it is
- * necessary.
- */
+/* Measures the device when no profile was given. A file system can be made
+ * without any of the results, so errors are reported and ignored. */
 static void measure(const struct arguments *a, struct disk *disk,
 		    struct profile **profile)
 {
@@ -306,7 +309,8 @@ static void measure(const struct arguments *a, struct disk *disk,
 	progress_clear(&m.progress);
 	catch_interrupt(false);
 	prober_disk_free(prober);
-	/* Of an image file nobody expects that it rotates. */
+	/* Nobody expects an image file to rotate, so it is not reported that it
+	 * does not. */
 	if (rc || (verdict != PERIOD_GOOD &&
 		   (verdict != PERIOD_FLAT || (id.block && !id.loop))))
 		msg_info("%s: %s: %s", a->device, *profile ?

@@ -18,10 +18,10 @@
 #define MARGIN 70.0
 #define TICKS_APART 90.0
 #define HEAD_ROOM 1.05		/* above the highest value */
-/* Most tracks that are drawn, evenly spread: three a pixel are as good as
- * more. */
+/* The most tracks that are drawn, evenly spread over the disk. More than three
+ * in a column of pixels would not be seen. */
 #define MOST_DOTS 1500u
-/* Random accesses in the panel of access times. */
+/* Number of random accesses in the panel of access times. */
 #define DOTS 1200u
 
 static void panel_begin(struct draw_panel *p, unsigned number,
@@ -133,8 +133,8 @@ static void plot_seek(FILE *f, const struct profile *profile)
 		dot(&p, m->seek[i].cylinders, (double)m->seek[i].ns / 1e6);
 }
 
-/* The seek curve over distances in sectors, with the mean number of them in a
- * cylinder, moved up by this many milliseconds. */
+/* Draws the seek curve, moved up by later_ms. A distance in cylinders becomes
+ * one in sectors by the mean number of sectors in a cylinder. */
 static void plot_bounds(struct draw_panel p, const struct profile *profile,
 			double later_ms)
 {
@@ -156,7 +156,7 @@ static void plot_bounds(struct draw_panel p, const struct profile *profile,
 	draw_curve_end(&p);
 }
 
-/* A number that looks random, the same in every picture. */
+/* Returns the next pseudo-random number; each picture has the same sequence. */
 static uint64_t scatter(uint64_t *state)
 {
 	*state = *state * UINT64_C(6364136223846793005) +

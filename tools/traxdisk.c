@@ -122,7 +122,8 @@ static void show_info(const struct spec *spec, const struct geom *geom,
 	struct geom_track first, last;
 
 	geom_track_at(geom, 0, &first);
-	/* The very last one may be cut short. */
+	/* The last track of a disk may be shorter than those before it, so
+	 * another one near the end is shown. */
 	geom_track_at(geom, geom_tracks(geom) * 999 / 1000, &last);
 	printf(json ? "{ \"bytes\": %" PRIu64 ", \"tracks\": %" PRIu64
 		      ", \"surfaces\": %u, \"rpm\": %.3f, "

@@ -24,7 +24,8 @@
 
 #include "base/msg.h"
 
-/* Since Linux 6.2; headers for cross compilers may be older than that. */
+/* The flag exists since Linux 6.2; the headers of a cross compiler may be
+ * older. */
 #ifndef FOPEN_PARALLEL_DIRECT_WRITES
 #define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
 #endif
@@ -62,7 +63,9 @@ static void reply(const struct server *s, uint64_t unique, int error,
 		{ (void *)(uintptr_t)data, bytes },
 	};
 
-	/* ENOENT: interrupted; ENODEV: unmounted.  No process waits. */
+	/* ENOENT says that the request was interrupted, ENODEV that the file
+	 * system was unmounted. In both cases no process waits for the
+	 * answer. */
 	if (writev(fuse_session_fd(s->session), iov, bytes ? 2 : 1) < 0 &&
 	    errno != ENOENT && errno != ENODEV)
 		msg_error("answering: %s", strerror(errno));
@@ -128,8 +131,8 @@ static uint32_t clip(const struct server *s, uint64_t offset, uint32_t bytes)
 					   bytes;
 }
 
-/* Reads all of it, or returns -errno. An image that ends early reads as
- * zeros. */
+/* Reads all of the bytes, or returns -errno. What lies beyond the end of the
+ * image reads as zeros. */
 static int image_read(int fd, char *buf, uint32_t bytes, uint64_t offset)
 {
 	while (bytes) {
@@ -169,8 +172,8 @@ static int image_write(int fd, const char *buf, uint32_t bytes,
 
 /* ---- requests to the disk ---- */
 
-/* Gives the request to the emulated drive, or ends it at once while nothing
- * takes time. */
+/* Gives the request to the emulated drive. While the drive is told to take no
+ * time the request ends at once. */
 static void begin(struct server *s, struct request *r)
 {
 	if (atomic_load(&s->passing))
@@ -309,7 +312,8 @@ static void stats_head(FILE *f, const struct drive_times *t)
 		t->energy_j);
 }
 
-/* Everything there is to say, as text; NULL: out of memory. */
+/* Returns all statistics as text, which the caller frees; NULL: out of
+ * memory. */
 static char *stats_text(struct server *s)
 {
 	struct emul_stats st;
@@ -411,7 +415,7 @@ static void disk_getattr(fuse_req_t req, fuse_ino_t ino,
 		fuse_reply_err(req, ENOENT);
 }
 
-/* Sizes stay what they are, as a disk's does: truncation is ignored. */
+/* The size of the file stays that of the disk, so truncation is ignored. */
 static void disk_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 			 int to_set, struct fuse_file_info *fi)
 {
@@ -452,7 +456,7 @@ static void disk_readdir(fuse_req_t req, fuse_ino_t ino, size_t size,
 	fuse_reply_buf(req, buf, used);
 }
 
-/* A reader sees the moment of its open. */
+/* A reader gets the statistics as they were when it opened the file. */
 static void stats_open(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
@@ -487,7 +491,8 @@ static void stats_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 				       bytes - (size_t)off : size);
 }
 
-/* A word that was written to the statistics; false: none that is known. */
+/* Carries out a word that was written to the statistics; false: the word is not
+ * known. */
 static bool command(struct server *s, const char *word, size_t n)
 {
 	static const char *const words[] = { "reset", "full", "real" };
@@ -547,7 +552,8 @@ static void woken(int signal)
 	(void)signal;
 }
 
-/* The other receiver sleeps in read(2) while this one is told to end. */
+/* Ends a receiver. It sleeps in read(2) when another one has received the order
+ * to end. */
 static void end_receiver(pthread_t thread)
 {
 	struct timespec moment = { .tv_nsec = 1000000 };
@@ -577,8 +583,9 @@ static int serve_mounted(struct server *s, const struct arguments *a,
 {
 	int err;
 
-	/* Threads do not survive the fork in here: none before it.  The
-	 * signals that end us are the main thread's. */
+	/* fuse_daemonize forks, and only the calling thread survives a fork, so
+	 * threads are started after it. The main thread takes the signals that
+	 * end the program. */
 	if (fuse_daemonize(a->foreground) < 0)
 		return -errno;
 	sigemptyset(&s->ending);
@@ -598,7 +605,8 @@ int server_run(struct server *s, const struct arguments *a,
 	       const struct emul_options *options)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	/* Absolute: a daemon lives in the root directory. */
+	/* The path is made absolute, because a daemon changes to the root
+	 * directory. */
 	char *where = realpath(a->args[2], NULL);
 	int err = -ENOMEM;
 

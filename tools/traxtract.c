@@ -32,11 +32,11 @@
 #include "tools/progress.h"
 #include "tools/signature.h"
 
-/* Boundaries that --verify looks at: an error in a hundred tracks is found nine
- * times of ten. */
+/* Number of boundaries that --verify looks at. If one in a hundred is wrong, a
+ * wrong one is among them nine times in ten. */
 #define VERIFY_BOUNDARIES 256u
-/* A spindle is not further from its profile's period than that, as measured for
- * four seconds. */
+/* The most by which the period, measured for four seconds, may differ from that
+ * of the profile, in parts per million. */
 #define PERIOD_PPM 100.0
 #define PERIOD_NS UINT64_C(4000000000)
 
@@ -193,8 +193,8 @@ static enum extract_end list(const struct arguments *a)
 	return err || fflush(stdout) ? EXTRACT_FAILED : EXTRACT_DONE;
 }
 
-/* May a new file be made there?  What takes hours to
- * measure has to have a place. */
+/* Can a file be made at this path? That is tried before the measurement, which
+ * can take hours. */
 static bool may_write(const char *path)
 {
 	char *copy = strdup(path);
@@ -207,8 +207,8 @@ static bool may_write(const char *path)
 	return may;
 }
 
-/* Writes to a new file and renames it: a half-written profile must not look
- * like a whole one. */
+/* Writes the profile to a new file, which is then renamed: a file that is
+ * written in part must not be taken for a whole profile. */
 static int write_profile(const struct profile *profile, const char *path)
 {
 	char *fresh = NULL;
@@ -257,7 +257,9 @@ static bool mounted_by_us(const char *device)
 	return found;
 }
 
-/* Nothing may keep the measuring thread waiting, as far as that is allowed. */
+/* Asks for real-time priority and for memory that is not paged out, so that the
+ * measuring thread does not wait for others. Without the rights it goes on
+ * without both. */
 static void run_realtime(void)
 {
 	struct sched_param param = { .sched_priority = 1 };
@@ -276,8 +278,8 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Reads the state of an earlier run, and puts drive settings back that it could
- * not put back itself. */
+/* Reads the state that an earlier run has left, and restores the drive's
+ * settings if that run could not. */
 static int take_state(const struct arguments *a, const char *path,
 		      struct extract_state *state)
 {
@@ -387,8 +389,8 @@ static bool has_learned(const struct extract_state *state)
 	return state->map;
 }
 
-/* Some kernels report a drive that was taken away as unreadable while it is
- * open, so it is opened anew. */
+/* Has the drive been taken away? Some kernels report only read errors as long
+ * as it is open, so it is opened anew. */
 static bool is_gone(const char *device)
 {
 	int fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -422,7 +424,8 @@ static enum extract_end measure_set(const struct arguments *a,
 	     (end == EXTRACT_NOISY && has_learned(state))) &&
 	    deliver(a, state->profile))
 		end = EXTRACT_FAILED;
-	/* Nothing left to put back or to go on from? */
+	/* The state file is removed when no setting is to be restored and no
+	 * later run can go on from it. */
 	if (!state->settings.n && (end == EXTRACT_DONE || !has_learned(state)))
 		unlink(run->state_path);
 	else
@@ -469,8 +472,8 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 
 /* ---- Does a profile fit? ---- */
 
-/* -ESTALE: it does not turn as the profile says.  Where the period can't be
- * measured boundaries have to do. */
+/* Compares the drive's period with the profile's; -ESTALE: they differ. Where
+ * the period cannot be measured only boundaries are compared. */
 static int compare_period(const struct arguments *a, struct prober *prober,
 			  const struct profile *p)
 {
@@ -556,7 +559,8 @@ static enum extract_end run(const struct arguments *a, struct outcome *outcome)
 		return EXTRACT_FAILED;
 	}
 	why = identify_refusal(&id);
-	/* What each of several actuators says of itself can be believed. */
+	/* A drive with several actuators is refused by timing only: what it
+	 * reports by SCSI is true of each of them. */
 	if (why && !(a->scsi && id.actuators > 1 && !id.host_managed)) {
 		msg_error("%s: %s", a->device, why);
 		outcome->verdict = why;

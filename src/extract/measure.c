@@ -18,7 +18,8 @@
 #include "extract/track/map.h"
 
 #define PERIOD_SHARE 4u
-/* Of what is left: the map; then it is looked at. */
+/* The map gets so much of the time that is left; the rest is for looking at its
+ * tracks from both sides. */
 #define MAP_PERCENT 65u
 #define SURE_PPM 999000u
 /* Digits of what is kept of angles. */
@@ -191,7 +192,7 @@ void measure_keep_period(struct profile *p, const struct prober *prober,
 	found(p, PROFILE_PERIOD);
 }
 
-/* A measuring within some time. */
+/* A measurement that has to end within a given time. */
 struct some {
 	struct prober *prober;
 	struct measure_options options;
@@ -284,7 +285,7 @@ static int some_tracks(void *arg)
 	err = s->options.full ?
 		map_extract(map, 0, s->prober->limits->sectors) :
 		map_quick(map, some_left_ns(s) / 100 * MAP_PERCENT);
-	/* What has been decided until then holds. */
+	/* What was decided before the interruption is valid. */
 	if (err && err != -EIO && err != -EOPNOTSUPP && err != -EINTR) {
 		map_close(map);
 		return err;
@@ -294,7 +295,7 @@ static int some_tracks(void *arg)
 	return kept || err != -EINTR ? kept : err;
 }
 
-/* Only what has been looked at is claimed. */
+/* Says that a track is known only if it has been looked at from both sides. */
 static int some_claims(void *arg)
 {
 	struct some *s = arg;
