@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "extract/probe/middle.h"
 #include "extract/probe/reader.h"
@@ -63,6 +64,10 @@
 #define OFTEN 5.5
 #define OFTEN_LEAST 0.005
 #define TOLERANCE_MOST 0.024
+/* Reads of a unit that may say it is where it is expected, and the share of the
+ * tolerance that they may be off then. */
+#define REPEAT_FEW 3u
+#define CLEARLY 0.5
 /* Of what n reads say, times the root of n, as a share of one's. */
 #define SEVERAL 0.85
 /* What is behind a boundary that is read over seems to come early by so many
@@ -393,21 +398,30 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 	return 0;
 }
 
-/* Once more, until there are enough; *turn is what all say then. */
-static int read_again(struct reader *r, uint64_t unit, double *turn)
+/* Once more, until there are enough; *turn is what all say then.  A few that
+ * say it is where it is expected are: leaps are so much larger that no noise
+ * makes up for one in all of them. */
+static int read_again(struct reader *r, uint64_t unit, double expected,
+		      double *turn)
 {
-	double off[READER_REPEAT_MAX] = { 0 }, first = *turn;
+	double off[READER_REPEAT_MAX] = { 0 }, v[READER_REPEAT_MAX];
+	double first = *turn;
 	struct probe_access a;
 	unsigned n = 1;
 	int err = 0;
 
-	for (unsigned i = 1; i < r->repeat && !err; i++) {
+	while (n < r->repeat && !err) {
 		err = read_once(r, unit, &a, turn);
 		if (err || isnan(*turn))
 			return err;
 		off[n++] = phase_wrap(*turn - first);
+		memcpy(v, off, sizeof(v));
+		*turn = phase_part(first + middle_low(v, n));
+		if (n >= REPEAT_FEW &&
+		    fabs(phase_wrap(*turn - expected)) <=
+			    CLEARLY * r->tolerance)
+			break;
 	}
-	*turn = phase_part(first + middle_low(off, n));
 	return err;
 }
 
@@ -445,14 +459,14 @@ static int decide(struct reader *r, uint64_t unit, double *turn)
 	return err;
 }
 
-/* *a: the first access. */
-static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
-		       double *turn)
+/* `expected`: NAN, if that is not known.  *a: the first access. */
+static int read_medium(struct reader *r, uint64_t unit, double expected,
+		       struct probe_access *a, double *turn)
 {
 	int err = read_once(r, unit, a, turn);
 
 	if (!err && !isnan(*turn))
-		err = r->repeat > 1 ? read_again(r, unit, turn) :
+		err = r->repeat > 1 ? read_again(r, unit, expected, turn) :
 				      decide(r, unit, turn);
 	if (!err && !isnan(*turn))
 		memo_put(r, unit, *turn);
@@ -463,7 +477,7 @@ int reader_read(struct reader *reader, uint64_t unit, double *turn)
 {
 	struct probe_access a;
 
-	return read_medium(reader, unit, &a, turn);
+	return read_medium(reader, unit, NAN, &a, turn);
 }
 
 int reader_recall(struct reader *reader, uint64_t unit, double *turn)
@@ -520,7 +534,7 @@ int reader_expect(struct reader *reader, uint64_t unit, double expected,
 {
 	double *reach_ns = reach_of(reader, unit), wait_ns, took_ns;
 	struct probe_access a;
-	int err = read_medium(reader, unit, &a, turn);
+	int err = read_medium(reader, unit, expected, &a, turn);
 
 	if (err || isnan(*turn))
 		return err;
