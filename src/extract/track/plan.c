@@ -38,8 +38,10 @@
 #define LONG_RUN 8u
 /* Of the last runs, so many lack as many units in sum, if spares are why. */
 #define SPARED_RUNS 3u
-#define ROW_LEAST 3u
+#define ROW_LEAST 2u
 #define ROW_MOST 64u
+/* Periods in which a track lacked as many units, before that is its size. */
+#define LACKS_PERIODS 2u
 /* Tracks of which nothing is used, one after another. */
 #define GONE_MOST 3u
 /* Runs one after another that were longer than foretold, so that no count is
@@ -353,12 +355,28 @@ static void split(struct plan *p, uint32_t tracks, uint32_t lacks)
 	p->trusted = true;
 }
 
+/* Has a run of one track lacked as much in the last periods, too?  Then that is
+ * no slip: it was measured where another one made up for its spares. */
+static bool lacks_again(const struct plan *p)
+{
+	if (!p->trusted || p->expected != 1 || p->now.count != 1)
+		return false;
+	for (size_t i = 1; i <= LACKS_PERIODS; i++) {
+		if (i * p->period > p->n ||
+		    past(p, i * p->period)->lacks != p->now.lacks)
+			return false;
+	}
+	return true;
+}
+
 void plan_slip(struct plan *plan, int32_t units)
 {
 	struct plan *p = plan;
 	uint32_t apart;
 
 	p->now.lacks += (uint32_t)units;
+	if (units > 0 && lacks_again(p))
+		plan_resize(p, p->now.size - p->now.lacks);
 	/* It is the last of its run, which began elsewhere than it seemed. */
 	if (units > 0 && p->trusted && is_row(p->expected) &&
 	    p->now.count < p->expected && p->now.lacks == usual_spares(p) &&
@@ -761,16 +779,6 @@ unsigned plan_round(const struct plan *plan)
 	for (size_t i = 1; plan->trusted && i <= plan->period; i++)
 		uneven |= run_at(plan, i).size != plan->now.size;
 	return uneven ? plan_cycle(plan) : 0;
-}
-
-unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)
-{
-	unsigned n = 0;
-
-	sizes[n++] = plan->now.size;
-	for (size_t i = 1; i <= plan->n && n < max; i++)
-		sizes[n++] = past(plan, i)->size;
-	return n;
 }
 
 uint32_t plan_guess(const struct plan *plan)

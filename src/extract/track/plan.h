@@ -124,9 +124,6 @@ unsigned plan_cycle(const struct plan *plan);
 /* Likewise of different sizes; 0, too, when they are all of one. */
 unsigned plan_round(const struct plan *plan);
 
-/* Likely sizes of what comes next, at most `max`. */
-unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max);
-
 /* The size to come when the present run ends here. */
 uint32_t plan_guess(const struct plan *plan);
 

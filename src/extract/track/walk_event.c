@@ -134,6 +134,62 @@ static int goes_on_there(struct walk *w, bool *ok)
 			     ok) : err;
 }
 
+/* In rounds of single tracks, the units that those before the frontier lack
+ * since the one at it came last. */
+static uint32_t round_lacks(const struct plan *p)
+{
+	uint32_t lacks = p->now.lacks;
+
+	if (!p->trusted || p->expected != 1)
+		return 0;
+	for (size_t i = 1; i + 1 < p->period && i <= p->n; i++)
+		lacks += p->past[p->n - i].lacks;
+	return lacks;
+}
+
+/* Is the track at the frontier longer than foretold by what slips before it
+ * took from its round?  It has spares, and some of them were used. */
+static bool makes_up(const struct walk *w, const struct track *t)
+{
+	uint32_t whole = w->ahead[0].whole;
+
+	return t->size > whole && t->size - whole == round_lacks(&w->plan);
+}
+
+/* Or it was so long before the last period, in which some slipped. */
+static bool was_longer(const struct walk *w, const struct track *t)
+{
+	const struct plan *p = &w->plan;
+	size_t back = 2 * p->period - 1;
+
+	return p->trusted && p->expected == 1 && p->period && back <= p->n &&
+	       t->size > w->ahead[0].whole &&
+	       t->size == p->past[p->n - back].size;
+}
+
+/* Past a track at the frontier that is longer than foretold; `always`: it is of
+ * that size. */
+static int pass_longer(struct walk *w, const struct track *t, double next,
+		       bool always)
+{
+	struct ahead a = w->ahead[0];
+	struct store_track s = { t->first, t->size, t->start, 0 };
+	int err;
+
+	a.span *= (double)t->size / a.size;
+	a.size = a.whole = t->size;
+	err = walk_pass_as(w, &a, &s);
+	if (always)
+		plan_resize(&w->plan, t->size);
+	plan_slip(&w->plan, (int32_t)w->ahead[0].whole - (int32_t)t->size);
+	rounds_event(&w->rounds);
+	w->odd_at = 0;
+	w->plan.first = t->first + t->size;
+	w->plan.start = next;
+	w->leapt = true;
+	return err ? err : goes_on_there(w, &w->leapt);
+}
+
 /* The track at the frontier was not of the size it should be, but what comes
  * next is where it should be. */
 static int odd(struct walk *w, struct track *t, double next)
@@ -143,9 +199,15 @@ static int odd(struct walk *w, struct track *t, double next)
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	bool again = w->odd_at == t->first && w->odd_size == t->size;
 	uint32_t before = w->odd_at == t->first ? w->odd_size : 0;
-	bool about;
-	int err;
+	bool about, spares = makes_up(w, t), longer = spares;
+	int err = 0;
 
+	/* Its first units may be the last ones of the track before it. */
+	if (spares || was_longer(w, t))
+		err = is_at(w, t->first, a->start + a->span / a->size,
+			    &longer);
+	if (err || longer)
+		return err ? err : pass_longer(w, t, next, !spares);
 	w->odd_times = again ? w->odd_times + 1 : 0;
 	/* What so many have lost is rather another size. */
 	again = w->odd_times >= (in_row(w) && is_slipped(a, t->size) ?
@@ -182,6 +244,29 @@ static int odd(struct walk *w, struct track *t, double next)
 	return err;
 }
 
+/* Does a track end where the next one is foretold to begin, by its angle? */
+static bool ends_there(const struct walk *w, const struct track *t)
+{
+	return fabs(phase_wrap(t->next - w->ahead[1].start)) <=
+	       1.3 * w->reader->tolerance;
+}
+
+/* Past a track that does. */
+static int end_there(struct walk *w, struct track *t)
+{
+	double start = w->ahead[1].start;
+	int err;
+
+	t->next = start + walk_learn(w, 1, phase_wrap(t->next - start));
+	if (t->size != w->ahead[0].size)
+		return odd(w, t, t->next);
+	/* As predicted: what was wrong is behind it, or was late. */
+	err = walk_pass(w, 1);
+	w->plan.start = t->next;
+	w->leapt = true;
+	return err;
+}
+
 /* The track at the frontier does not follow its run's line: it begins one of
  * another size, or is none that can be measured. */
 static int another_size(struct walk *w)
@@ -193,6 +278,9 @@ static int another_size(struct walk *w)
 	if (err == TRACK_UNDECIDED || (!err && fabs(phase_wrap(t.start -
 				a->start)) > 1.3 * w->reader->tolerance))
 		return walk_skip(w, a->first + a->size * 3 / 2);
+	if (!err && w->rounds.tracks && w->plan.trusted &&
+	    is_slipped(a, t.size) && ends_there(w, &t))
+		return end_there(w, &t);
 	return err ? err : walk_run_begin(w, &t, t.start - w->last_start);
 }
 
@@ -294,23 +382,13 @@ int walk_event(struct walk *w)
 	if (err)
 		return err;
 	go_on = phase_wrap(t.next - t.start - now->step);
-	if (fabs(phase_wrap(t.next - a[1].start)) > near && !a->run &&
-	    fabs(go_on) <= near) {
+	if (!ends_there(w, &t) && !a->run && fabs(go_on) <= near) {
 		/* A longer run than was thought. */
 		plan_overrun(&w->plan);
 		plan_ahead(&w->plan, w->ahead, 2);
 	}
-	if (fabs(phase_wrap(t.next - a[1].start)) <= near) {
-		t.next = a[1].start +
-			 walk_learn(w, 1, phase_wrap(t.next - a[1].start));
-		if (t.size != a->size)
-			return odd(w, &t, t.next);
-		/* As predicted: what was wrong is behind it, or was late. */
-		err = walk_pass(w, 1);
-		w->plan.start = t.next;
-		w->leapt = true;
-		return err;
-	}
+	if (ends_there(w, &t))
+		return end_there(w, &t);
 	gone = a->run ? 0 : missing(w, &t);
 	if (!gone)
 		return turn_to_new(w, &t);

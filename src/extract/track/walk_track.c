@@ -108,12 +108,25 @@ uint32_t walk_about(const struct walk *w)
 	return size < w->guess / 2 ? w->guess : size;
 }
 
+/* The sizes of the last runs, at most SIZES; returns how many. */
+static unsigned likely_sizes(const struct plan *p, uint32_t *sizes)
+{
+	unsigned n = 0;
+
+	if (!p->now.size)
+		return 0;
+	sizes[n++] = p->now.size;
+	for (size_t i = 1; i <= p->n && n < SIZES; i++)
+		sizes[n++] = p->past[p->n - i].size;
+	return n;
+}
+
 /* `blind`: nothing that is known of others is any help. */
 static int measure_as(struct walk *w, struct track *t, uint64_t first,
 		      bool blind)
 {
 	uint32_t sizes[SIZES];
-	unsigned n = w->plan.now.size ? plan_sizes(&w->plan, sizes, SIZES) : 0;
+	unsigned n = likely_sizes(&w->plan, sizes);
 	uint32_t guess = blind ? 0 : walk_about(w);
 	double around;
 	int err;
