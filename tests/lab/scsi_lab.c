@@ -83,6 +83,23 @@ static const char *order_of(const struct spec *spec)
 							 "serpentine";
 }
 
+/* One number for all that a map says of its tracks (FNV-1a). */
+static uint64_t map_sum(const struct geom *geom)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+	struct geom_track t;
+
+	for (uint64_t i = 0; i < geom_tracks(geom); i++) {
+		geom_track_at(geom, i, &t);
+		const uint64_t said[] = { t.first, t.sectors, t.cylinder,
+					  t.surface, t.per_sector, t.known };
+
+		for (size_t k = 0; k < sizeof(said) / sizeof(*said); k++)
+			sum = (sum ^ said[k]) * UINT64_C(0x100000001b3);
+	}
+	return sum;
+}
+
 static void report(const char *name, const struct spec *spec,
 		   const struct scsi_map *map, const struct model_error *judge)
 {
@@ -97,11 +114,12 @@ static void report(const char *name, const struct spec *spec,
 	       spec->group_cylinders, z->spares_track, z->spares_cylinder,
 	       (uintmax_t)map->tracks, (uintmax_t)map->odd,
 	       (uintmax_t)map->translations);
-	printf(" wrong %ju unknown %ju%s record %zu: %u patterns of %u "
-	       "parts, %u runs, %u odd\n", (uintmax_t)judge->wrong,
+	printf(" wrong %ju unknown %ju%s map %016jx record %zu: %u patterns of "
+	       "%u parts, %u runs, %u odd\n", (uintmax_t)judge->wrong,
 	       (uintmax_t)judge->unknown_sectors,
-	       map->walked ? " walked" : "", bytes, map->geom->patterns_n,
-	       map->geom->parts_n, map->geom->runs_n, map->geom->odds_n);
+	       map->walked ? " walked" : "", (uintmax_t)map_sum(map->geom),
+	       bytes, map->geom->patterns_n, map->geom->parts_n,
+	       map->geom->runs_n, map->geom->odds_n);
 }
 
 /* A track and so many on both sides of it. */
@@ -143,6 +161,22 @@ static uint64_t misplaced(const struct geom *truth, const struct geom *geom,
 	return n;
 }
 
+/* Tracks that are believed to have many more or fewer sectors around them than
+ * they have. */
+static uint64_t misread(const struct geom *truth, const struct geom *geom)
+{
+	struct geom_track t, b;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < geom_tracks(truth); i++) {
+		geom_track_at(truth, i, &t);
+		geom_track_of(geom, t.first, &b);
+		n += b.per_sector > t.per_sector + t.per_sector / 40 ||
+		     b.per_sector < t.per_sector - t.per_sector / 40;
+	}
+	return n;
+}
+
 static int run(const char *name, const struct scsi_target_habits *habits,
 	       struct sum *sum)
 {
@@ -178,6 +212,8 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 		show("believed", map.geom, judge.first_wrong,
 		     sum->around);
 	}
+	printf("  %ju of another size around\n",
+	       (uintmax_t)misread(truth, map.geom));
 	places = misplaced(truth, map.geom, sum->around);
 	if (places)
 		printf("  %ju misplaced\n", (uintmax_t)places);

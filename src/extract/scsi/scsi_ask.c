@@ -14,7 +14,7 @@
 /* Blocks that may have been reassigned together. */
 #define BESIDE 64
 
-static bool same_place(const struct cycle_place *a, const struct cycle_place *b)
+static bool same_place(const struct track_place *a, const struct track_place *b)
 {
 	return a->cylinder == b->cylinder && a->head == b->head;
 }
@@ -88,7 +88,7 @@ int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out)
 }
 
 int ask_on_track(struct ask *ask, uint64_t block,
-		 const struct cycle_place *place)
+		 const struct track_place *place)
 {
 	struct ask_spot spot;
 	int err;
@@ -105,7 +105,7 @@ static bool zero_based(const struct ask *ask)
 }
 
 int ask_begins(struct ask *ask, uint64_t block,
-	       const struct cycle_place *place, bool that)
+	       const struct track_place *place, bool that)
 {
 	struct ask_spot spot;
 	int rc;
@@ -132,7 +132,7 @@ static bool by_block(const struct ask *ask)
 /* ---- where a track begins ---- */
 
 /* Down from a block that is on the track. */
-static int start_search(struct ask *ask, const struct cycle_place *place,
+static int start_search(struct ask *ask, const struct track_place *place,
 			uint64_t on, uint64_t *start)
 {
 	uint64_t step = 1, off, mid;
@@ -158,7 +158,7 @@ static int start_search(struct ask *ask, const struct cycle_place *place,
 	return rc < 0 ? rc : 0;
 }
 
-static int start_forward(struct ask *ask, const struct cycle_place *place,
+static int start_forward(struct ask *ask, const struct track_place *place,
 			 uint64_t guess, uint64_t *start)
 {
 	struct ask_spot spot;
@@ -181,7 +181,7 @@ static int start_forward(struct ask *ask, const struct cycle_place *place,
 		start_search(ask, place, guess, start);
 }
 
-int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
+int ask_start(struct ask *ask, const struct track_place *place, uint64_t guess,
 	      uint64_t *start)
 {
 	const struct scsi_address address = { place->cylinder, place->head, 0 };
@@ -205,7 +205,7 @@ struct bounds {
 	bool hi_known;
 };
 
-static int bounds_try(struct ask *ask, const struct cycle_place *place,
+static int bounds_try(struct ask *ask, const struct track_place *place,
 		      uint64_t try, struct bounds *b)
 {
 	struct ask_spot spot;
@@ -224,7 +224,7 @@ static int bounds_try(struct ask *ask, const struct cycle_place *place,
 }
 
 /* From the guess away, in growing steps, until the end lies between. */
-static int bounds_find(struct ask *ask, const struct cycle_place *place,
+static int bounds_find(struct ask *ask, const struct track_place *place,
 		       uint64_t guess, struct bounds *b)
 {
 	uint64_t step = 1, try = guess;
@@ -242,7 +242,7 @@ static int bounds_find(struct ask *ask, const struct cycle_place *place,
 	return err;
 }
 
-int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
+int ask_end(struct ask *ask, uint64_t first, const struct track_place *place,
 	    uint64_t guess, uint64_t *end, struct ask_spot *next)
 {
 	struct bounds b = { .lo = first, .hi = ask->blocks };
@@ -320,7 +320,7 @@ int ask_try_back(struct ask *ask, uint64_t block)
 	return err == -ENODATA || err == -EIO ? 0 : err;
 }
 
-int ask_hole(struct ask *ask, const struct cycle_place *place)
+int ask_hole(struct ask *ask, const struct track_place *place)
 {
 	const struct scsi_address address = { place->cylinder, place->head, 0 };
 	uint64_t block;

@@ -8,7 +8,7 @@
 #ifndef TRAX_SCSI_SCSI_ASK_H
 #define TRAX_SCSI_SCSI_ASK_H
 
-#include "extract/scsi/cycle.h"
+#include "extract/scsi/scsi_runs.h"
 #include "extract/scsi/translate.h"
 
 struct ask {
@@ -22,7 +22,7 @@ struct ask {
 };
 
 struct ask_spot {
-	struct cycle_place place;
+	struct track_place place;
 	uint32_t at;		/* sector, or bytes if there is no pitch */
 };
 
@@ -31,20 +31,20 @@ int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out);
 
 /* 1: the block is on that track, 0: it is not; or an error. */
 int ask_on_track(struct ask *ask, uint64_t block,
-		 const struct cycle_place *place);
+		 const struct track_place *place);
 
 /* 1: a block begins a track, which is (or is not) that one. */
 int ask_begins(struct ask *ask, uint64_t block,
-	       const struct cycle_place *place, bool that);
+	       const struct track_place *place, bool that);
 
 /* The first block of a track, thought to be near `guess`.  -ENODATA also when
  * there are no blocks on it. */
-int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
+int ask_start(struct ask *ask, const struct track_place *place, uint64_t guess,
 	      uint64_t *start);
 
 /* The block behind the last one of the track that `first` is on, from a guess;
  * *next is where it lies (not at the end of the disk). */
-int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
+int ask_end(struct ask *ask, uint64_t first, const struct track_place *place,
 	    uint64_t guess, uint64_t *end, struct ask_spot *next);
 
 /* Finds out how far sectors are apart. */
@@ -55,6 +55,6 @@ int ask_try_back(struct ask *ask, uint64_t block);
 
 /* 0: a block lies at the beginning of a track; 1: none, as far as the drive
  * tells. */
-int ask_hole(struct ask *ask, const struct cycle_place *place);
+int ask_hole(struct ask *ask, const struct track_place *place);
 
 #endif

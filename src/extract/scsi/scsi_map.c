@@ -1,15 +1,14 @@
 /*
- * scsi_map.c - from translations to tracks: predict, ask, verify.
+ * scsi_map.c - from translations to tracks: predict, ask, bisect, verify.
  *
  * At every moment the map is known up to a track's first block.  The order
- * (scsi_order.h) predicts where the tracks ahead begin; of some of them it has
- * been asked where they do (`fact`, the nearest on top).  A step looks at the
- * nearest fact:
+ * (scsi_order.h) predicts where the tracks ahead begin.  Of one of them it is
+ * asked where it does (a `fact`):
  *
  *   it is what is predicted: all tracks before it are taken;
  *   it is not, and it is the next track's: that track is odd, and is asked
  *   whether it does end there;
- *   it is not: what lies half way is asked for.
+ *   it is not: what lies half way is asked for, up to there, and so on.
  *
  * Where a track is not at its place its end is looked for block by block
  * (map_event).
@@ -17,16 +16,17 @@
  * A sum proves its summands only if none holds more than predicted, and if no
  * spares make up for a slip.  So the beginning of the last track of every
  * region (a cylinder, or a sweep along a surface) is asked for, which is the
- * one that slips move whoever makes up for them.
+ * one that slips move whoever makes up for them; of fewer regions once slips
+ * were seen to move all behind their region (`pushed`).
  *
  * All else that could be believed wrongly is found by one means (map_doubt).
  * An order with its sizes begins as measured, track by track.  Whenever
- * something comes up that slips do not explain (a size that is too small or
- * changes, an order that ends, a track that is not there), the beginnings of
- * the slots before it are asked for, one round of those that nothing is known
- * of: if they are right, so is all that is believed since it began.  If one is
- * not, the map goes back to there and asks track by track.  What was asked
- * before is not asked of the drive again.
+ * something comes up that slips do not explain (a zone, an order that ends, a
+ * track that is not there), the beginnings of the slots before it are asked
+ * for, one round of those that nothing is known of: if they are right, so is
+ * all that is believed since it began.  If one is not, or a size was too small,
+ * the map goes back to there and asks track by track.  What was asked before
+ * is not asked of the drive again.
  *
  * At the end tracks are tried at random; if any is wrong, all is done again
  * track by track.
@@ -39,36 +39,25 @@
 #include "extract/scsi/scsi_ask.h"
 #include "extract/scsi/scsi_map.h"
 #include "extract/scsi/scsi_order.h"
-#include "extract/scsi/scsi_runs.h"
 
 #define VERIFY 100u		/* tracks tried at the end */
 #define SLIPPED_MAX 64u		/* tracks in a row that hold nothing */
-/* Tracks of a slot in a row that hold less by the same: another zone. */
-#define ZONE_TIMES 3u
 /* Tracks of a slot that tell its size: the first may have slips. */
 #define SEEN 2u
-#define FACTS 128u
 #define LEARN_FIRST 4u		/* tracks of an unknown slot, then more */
 #define LEARN_MOST (UINT64_C(1) << 24)
+#define FOLLOWED 2u		/* slots of an order that make it the usual */
+/* Regions whose slips moved all behind them, so that no spares make up for any;
+ * where so many last tracks of a region had the size that they have. */
+#define PUSHED 3u
+#define PUSHED_SEEN 8u
+#define REGIONS_MOST 1024u	/* regions to go over at once */
 #define PROGRESS_EACH 256u
 
-/* A track of the order and its first block. */
+/* A track ahead and its first block, and a fact that lies beyond it. */
 struct fact {
 	uint64_t track, start;
-};
-
-/* How far the map is; what going back brings back. */
-struct state {
-	struct order order;
-	uint64_t first;		/* block: all before are mapped */
-	uint64_t track;		/* of the order, that begins there */
-	uint64_t learn;		/* tracks of an unknown slot to try next */
-	uint64_t expect;	/* its tracks, if it is like the last one */
-	struct track_runs runs;	/* the list itself stays */
-	struct track_run last;	/* its last member */
-
-	uint64_t lost_last;	/* the last track of a region ... */
-	int64_t lost;		/* ... in which so many blocks are missing */
+	const struct fact *beyond;
 };
 
 struct map {
@@ -78,79 +67,94 @@ struct map {
 	uint32_t surfaces;	/* of the actuators before this one */
 	bool walk;		/* all is asked track by track */
 
-	struct state now;
-	struct state safe;	/* the map is right up to there */
-	uint64_t doubted;	/* block: all before are asked by track */
+	struct track_runs runs;	/* all that is mapped */
+	uint64_t first;		/* block: all before are mapped */
+	struct order order;	/* what is predicted behind it ... */
+	uint64_t track;		/* ... begins with this track of it */
+	unsigned changes;	/* of the order: facts ahead are none then */
 
-	struct ask_spot here;	/* where the block here_first is */
-	uint64_t here_first;
-	struct fact fact[FACTS];
-	unsigned facts;
+	struct order last;	/* the order that was recognised last, ... */
+	bool followed;		/* and tracks were in that order until here */
+	uint64_t expect;	/* tracks of a slot that does not repeat, if it
+				 * is like the last one */
+	uint64_t learn;		/* tracks of it to try next */
+	unsigned pushed;	/* slips that moved all behind their region */
+	uint64_t regions;	/* to go over at once if slips do */
+
+	/* The map is right up to there; and is asked track by track up to a
+	 * block. */
+	struct track_runs safe;
+	struct track_run safe_run;
+	uint64_t safe_first, doubted;
+	size_t range;		/* runs of the actuators before this one */
 };
 
-/* ---- prediction ---- */
-
-static uint32_t map_usual(const struct map *m, uint64_t track)
+/* The first block of a track at or behind the present one. */
+static uint64_t map_predict(struct map *m, uint64_t track)
 {
-	const struct cycle *c = &m->now.order.cycle;
-	uint64_t in_slot;
-
-	return c->slot[cycle_slot_of(c, track, &in_slot)].blocks;
+	return m->first + order_blocks(&m->order, track) -
+	       order_blocks(&m->order, m->track);
 }
 
-/* The first block of a track at or behind the present one. */
-static uint64_t map_predict(const struct map *m, uint64_t track)
+static struct order_slot *map_slot(struct map *m)
 {
-	const struct cycle *c = &m->now.order.cycle;
+	uint64_t in_slot;
 
-	return m->now.first + cycle_blocks_before(c, track) -
-	       cycle_blocks_before(c, m->now.track);
+	return order_slot_of(&m->order, m->track, &in_slot);
 }
 
 static bool map_by_track(const struct map *m)
 {
-	return m->walk || m->now.first < m->doubted;
+	return m->walk || m->first < m->doubted;
+}
+
+static void map_end_order(struct map *m)
+{
+	uint64_t i;
+	const struct order_slot *slot = map_slot(m);
+
+	i = m->track / m->order.tracks * m->order.slots +
+	    (uint64_t)(slot - m->order.slot);
+	m->followed = m->order.cylinder_step && i >= FOLLOWED;
+	m->expect = m->order.cylinder_step ? 0 : m->track;
+	m->order.slots = 0;
+	m->changes++;
 }
 
 /* ---- doubt ---- */
 
 static void map_safe(struct map *m)
 {
-	m->safe = m->now;
-	if (m->now.runs.n)
-		m->safe.last = m->now.runs.v[m->now.runs.n - 1];
+	m->safe = m->runs;
+	m->safe_first = m->first;
+	if (m->runs.n)
+		m->safe_run = m->runs.v[m->runs.n - 1];
 }
 
 static void map_go_back(struct map *m)
 {
-	struct track_runs runs = m->now.runs;
-
-	m->doubted = m->now.first + 1;
-	m->now = m->safe;
-	m->now.runs.v = runs.v;
-	m->now.runs.room = runs.room;
-	if (m->now.runs.n)
-		runs.v[m->now.runs.n - 1] = m->safe.last;
-	m->facts = 0;
+	m->doubted = m->first + 1;
+	m->first = m->safe_first;
+	m->runs.n = m->safe.n;
+	if (m->runs.n)
+		m->runs.v[m->runs.n - 1] = m->safe_run;
+	map_end_order(m);
 }
 
 /* 1: the runs before the present track begin where it is believed, a round of
  * those that nothing was known of; 0: one does not. */
 static int map_confirm(struct map *m)
 {
-	unsigned left = m->now.order.cycle.slots;
-	uint64_t start = m->now.first, there, before;
-	struct cycle_place place;
+	unsigned left = m->order.slots;
+	uint64_t start = m->first, there, before;
 	const struct track_run *run;
 	int err;
 
-	for (size_t i = m->now.runs.n; left && i-- > m->safe.runs.n;) {
-		run = &m->now.runs.v[i];
+	for (size_t i = m->runs.n; left && i-- > m->safe.n;) {
+		run = &m->runs.v[i];
 		start -= (uint64_t)run->count * run->blocks;
-		place = run->place;
-		place.head -= m->surfaces;
 		before = translate_count(m->ask.translate);
-		err = ask_start(&m->ask, &place, start, &there);
+		err = ask_start(&m->ask, &run->place, start, &there);
 		if (err && err != -ENODATA)
 			return err;
 		if (err || there != start)
@@ -176,103 +180,125 @@ static int map_doubt(struct map *m)
 	return rc;
 }
 
+/* A size was too small: what was taken by it is asked track by track.  1: it
+ * has been already. */
+static int map_again(struct map *m)
+{
+	if (map_by_track(m))
+		return 1;
+	map_go_back(m);
+	return 0;
+}
+
 /* ---- tracks that are taken ---- */
 
 static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 {
-	const struct cycle *c = &m->now.order.cycle;
-	uint64_t in_slot;
-	const struct cycle_slot *slot = &c->slot[cycle_slot_of(c, m->now.track,
-							       &in_slot)];
+	const struct order_slot *slot = map_slot(m);
 	struct track_run run = {
 		.step = slot->step, .count = (uint32_t)count,
 		.blocks = blocks, .usual = slot->blocks, .known = true,
 	};
 
-	cycle_place_of(c, m->now.track, &run.place);
-	run.place.head += m->surfaces;
-	m->now.track += count;
-	return runs_add(&m->now.runs, &run);
+	order_place(&m->order, m->track, &run.place);
+	run.surface = m->surfaces + run.place.head;
+	m->track += count;
+	m->first += count * blocks;
+	return runs_add(&m->runs, &run);
 }
 
-/* Blocks are missing in the present track. */
-static void map_lose(struct map *m, uint64_t last, int32_t n)
+/* Blocks that are missing in the cylinder so far. */
+static int64_t map_lost(struct map *m)
 {
-	m->now.lost = (m->now.lost_last == last ? m->now.lost : 0) + n;
-	m->now.lost_last = last;
+	struct track_place here;
+	const struct track_run *run;
+	int64_t lost = 0;
+
+	order_place(&m->order, m->track, &here);
+	for (size_t i = m->runs.n; i-- > m->range;) {
+		run = &m->runs.v[i];
+		if (run->count > 1 || run->place.cylinder != here.cylinder)
+			break;
+		lost += (int64_t)run->usual - run->blocks;
+	}
+	return lost;
 }
 
 /* Takes the tracks before `end` as predicted. */
 static int map_take(struct map *m, uint64_t end)
 {
-	const struct cycle *c = &m->now.order.cycle;
-	uint64_t first = map_predict(m, end), in_slot, n;
-	bool sum = end - m->now.track > 1;
 	struct order_slot *slot;
+	uint64_t in_slot, n;
 	int err = 0;
 
-	if (end > m->now.lost_last)
-		m->now.lost = 0;
-	while (!err && m->now.track < end) {
-		n = c->slot[cycle_slot_of(c, m->now.track, &in_slot)].tracks -
-		    in_slot;
-		n = n < end - m->now.track ? n : end - m->now.track;
+	if (end == m->track + 1 && map_slot(m)->seen >= PUSHED_SEEN &&
+	    order_region_last(&m->order, m->track) == m->track)
+		m->pushed += map_lost(m) > 0;
+
+	while (!err && m->track < end) {
+		slot = order_slot_of(&m->order, m->track, &in_slot);
+		n = slot->tracks - in_slot;
+		n = n < end - m->track ? n : end - m->track;
 		n = n < LEARN_MOST ? n : LEARN_MOST;
-		slot = order_slot_of(&m->now.order, m->now.track);
-		slot->summed |= sum;
-		slot->seen += slot->seen < SEEN ? (unsigned)n : 0;
-		err = map_add(m, n, map_usual(m, m->now.track));
+		slot->seen += n;
+		err = map_add(m, n, slot->blocks);
 	}
-	m->now.first = first;
 	return err;
 }
 
-static void map_size(struct map *m, uint32_t blocks)
+/* The slot's tracks hold so many blocks.  So would the last of its tracks that
+ * were found to hold `was`, at most n, if nothing were slipped. */
+static void map_size(struct map *m, uint32_t blocks, uint32_t was, uint64_t n)
 {
-	order_set_size(&m->now.order, m->now.track, blocks);
-	m->facts = 0;
+	struct order_slot *slot = map_slot(m);
+	struct track_run *run;
+
+	for (size_t i = m->runs.n; n && i-- > m->range;) {
+		run = &m->runs.v[i];
+		if (run->place.head != slot->head)
+			continue;
+		if (run->blocks != was || run->usual != slot->blocks)
+			break;
+		n -= n < run->count ? n : run->count;
+		run->usual = blocks;
+	}
+	slot->blocks = blocks;
+	slot->seen = 1;
+	order_settle(&m->order);
+	m->changes++;
 }
 
 /* Takes the present track, behind which the next block is `end`. */
 static int map_take_track(struct map *m, uint64_t end)
 {
-	uint64_t track = m->now.track, last;
-	uint32_t blocks = (uint32_t)(end - m->now.first);
-	int32_t more = (int32_t)(blocks - map_usual(m, track));
-	struct order *o = &m->now.order;
-	struct order_slot *slot;
-	bool made_up, zone;
-	int err, rc = 1;
+	struct order_slot *slot = map_slot(m);
+	uint32_t blocks = (uint32_t)(end - m->first);
+	int32_t more = (int32_t)(blocks - slot->blocks);
+	bool zone = more && slot->seen &&
+		    order_odd(&m->order, m->track, more);
+	bool larger = more > 0 &&
+		      (order_region_last(&m->order, m->track) != m->track ||
+		       map_lost(m) < more);
+	int rc = 1;
 
-	last = order_region_last(o, track);
-	made_up = more > 0 && track == last && m->now.lost_last == last &&
-		  m->now.lost >= more;
-	slot = order_slot_of(o, track);
-	zone = more < 0 && slot->seen &&
-	       order_odd(o, track, more) >= ZONE_TIMES;
-	if (zone || (more > 0 && !made_up && slot->summed))
+	if (zone)
 		rc = map_doubt(m);
+	else if (larger && slot->seen > SEEN)
+		rc = map_again(m);
 	if (rc <= 0)
 		return rc;
-	if (!slot->seen || zone || (more > 0 && !made_up))
-		map_size(m, blocks);
-	else if (more < 0)
-		map_lose(m, last, -more);
-	err = map_add(m, 1, blocks);
-	m->now.first = end;
-	if (track == last)
-		m->now.lost = 0;
-	return err;
+	if (more > 0 || zone)
+		m->pushed = 0;
+	if (!slot->seen)
+		map_size(m, blocks, blocks, UINT64_MAX);
+	else if (larger)
+		map_size(m, blocks, slot->blocks, slot->seen == 1);
+	else if (!more)
+		slot->seen++;
+	return map_add(m, 1, blocks);
 }
 
 /* ---- where a track does not follow ---- */
-
-static void map_end_order(struct map *m)
-{
-	order_end(&m->now.order, m->now.track);
-	m->facts = 0;
-	m->now.lost = 0;
-}
 
 /*
  * The order's tracks between this one and where it goes on: slipped ones, if
@@ -281,14 +307,14 @@ static void map_end_order(struct map *m)
  */
 static int map_skipped(struct map *m, const struct ask_spot *next)
 {
-	unsigned ahead = order_ahead(&m->now.order, m->now.track, &next->place,
+	unsigned ahead = order_ahead(&m->order, m->track, &next->place,
 				     SLIPPED_MAX);
-	struct cycle_place place;
+	struct track_place place;
 	int rc;
 
 	if (ahead < 2)
 		return (int)ahead;
-	cycle_place_of(&m->now.order.cycle, m->now.track + 1, &place);
+	order_place(&m->order, m->track + 1, &place);
 	rc = ask_hole(&m->ask, &place);
 	return rc == 1 ? (int)ahead : rc;
 }
@@ -297,34 +323,29 @@ static int map_skipped(struct map *m, const struct ask_spot *next)
  * and where it goes on. */
 static int map_event(struct map *m)
 {
-	const struct cycle *cycle = &m->now.order.cycle;
-	uint64_t end, first = m->now.first, track = m->now.track;
-	struct cycle_place place;
+	uint64_t end, track = m->track;
+	struct track_place place;
 	struct ask_spot next;
 	int err, ahead = 1;
 
-	cycle_place_of(cycle, track, &place);
-	err = ask_end(&m->ask, first, &place, map_predict(m, track + 1), &end,
-		      &next);
+	order_place(&m->order, track, &place);
+	err = ask_end(&m->ask, m->first, &place, map_predict(m, track + 1),
+		      &end, &next);
 	if (!err && end < m->ask.blocks)
 		ahead = map_skipped(m, &next);
 	if (err || ahead < 0)
 		return err ? err : ahead;
-	m->facts = 0;
-	if (ahead == 1)
-		return map_take_track(m, end);
-	if (m->now.order.repeats) {
+	m->changes++;
+	if (ahead != 1 && m->order.cylinder_step) {
 		err = map_doubt(m);
 		if (err <= 0)
 			return err;
 	}
 	err = map_take_track(m, end);
-	if (err || m->now.track != track + 1)
+	if (err || ahead == 1 || m->first != end)
 		return err;
-	m->here = next;
-	m->here_first = end;
 	if (ahead)
-		m->now.track += (unsigned)ahead - 1;
+		m->track += (unsigned)ahead - 1;
 	else
 		map_end_order(m);
 	m->out->slipped += ahead ? (unsigned)ahead - 1 : 0;
@@ -334,89 +355,83 @@ static int map_event(struct map *m)
 /* The next track begins at `start`, which is not as predicted. */
 static int map_single(struct map *m, uint64_t start)
 {
-	struct cycle_place place;
+	struct track_place place;
 	int rc;
 
-	cycle_place_of(&m->now.order.cycle, m->now.track, &place);
+	order_place(&m->order, m->track, &place);
 	rc = ask_on_track(&m->ask, start - 1, &place);
 	if (rc == 0 || rc == -ENODATA)
 		return map_event(m);
 	return rc < 0 ? rc : map_take_track(m, start);
 }
 
-/* ---- learning an order ---- */
+/* ---- orders ---- */
 
-/* A slot of which only the first track is known, and which way it goes on. */
-static int map_begin_slot(struct map *m, const struct ask_spot *spot)
+/* Blocks of the last track on the surface, or of any; 0: none is known. */
+static uint32_t map_last_blocks(const struct map *m, uint32_t head)
 {
-	struct order *o = &m->now.order;
-	struct ask_spot next = *spot;
+	size_t i = m->runs.n;
+
+	while (i-- > m->range && i + ORDER_SLOTS > m->runs.n)
+		if (m->runs.v[i].place.head == head)
+			return m->runs.v[i].usual;
+	return m->runs.n > m->range ? m->runs.v[m->runs.n - 1].usual : 0;
+}
+
+/* The order that goes on at the present block; or else a slot of which only the
+ * first track is known, and which way it goes on. */
+static int map_learn(struct map *m)
+{
+	struct ask_spot here, next;
 	uint64_t end;
-	int err = ask_end(&m->ask, m->now.first, &spot->place, m->now.first +
-			  order_last_blocks(o, spot->place.head), &end, &next);
+	int err = ask_where(&m->ask, m->first, &here);
 
 	if (err)
 		return err;
-	order_begin_slot(o, &spot->place, &next.place,
-			 (uint32_t)(end - m->now.first));
-	m->now.learn = LEARN_FIRST;
-	m->now.expect = o->records ? o->record[o->records - 1].tracks : 0;
+	m->track = 0;
+	map_safe(m);
+	if (!m->walk && order_recognise(&m->order, &m->runs, m->range,
+					&here.place, &m->last, m->followed)) {
+		m->pushed = 0;
+		m->out->cycles++;
+		return 0;
+	}
+	next = here;
+	err = ask_end(&m->ask, m->first, &here.place, m->first +
+		      map_last_blocks(m, here.place.head), &end, &next);
+	if (err)
+		return err;
+	order_begin(&m->order, &here.place, &next.place,
+		    (uint32_t)(end - m->first));
+	m->learn = LEARN_FIRST;
 	err = map_take(m, 1);
-	if (!err && !o->cycle.slot[0].step)
+	if (!err && !m->order.slot[0].step)
 		map_end_order(m);
 	return err;
 }
 
-static int map_learn(struct map *m)
-{
-	struct ask_spot spot = m->here;
-	int err = 0;
-
-	if (m->here_first != m->now.first)
-		err = ask_where(&m->ask, m->now.first, &spot);
-	if (err)
-		return err;
-	m->now.track = 0;
-	map_safe(m);
-	if (m->walk || !order_recognise(&m->now.order, &spot.place))
-		return map_begin_slot(m, &spot);
-	m->out->cycles++;
-	return 0;
-}
-
 /* ---- facts ---- */
 
-/* Asks where a track begins; what can't be so is no answer. */
-static int map_ask_fact(struct map *m, uint64_t track)
+static int map_towards(struct map *m, const struct fact *fact);
+
+/* Goes to a track so many ahead, or nearer.  What can't be so is no answer. */
+static int map_go(struct map *m, uint64_t n, const struct fact *beyond)
 {
-	uint64_t most = m->facts ? m->fact[m->facts - 1].start :
-				   m->ask.blocks;
-	uint64_t guess = map_predict(m, track), start;
-	struct cycle_place place;
+	uint64_t most = beyond ? beyond->start : m->ask.blocks;
+	struct fact fact = { .beyond = beyond };
+	struct track_place place;
 	int err;
 
-	cycle_place_of(&m->now.order.cycle, track, &place);
-	err = ask_start(&m->ask, &place, guess, &start);
-	if (!err && (start <= m->now.first || start >= most))
-		err = -ENODATA;
-	if (err)
-		return err;
-	if (m->facts == FACTS)
-		memmove(m->fact, m->fact + 1, --m->facts * sizeof(*m->fact));
-	m->fact[m->facts++] = (struct fact){ .track = track, .start = start };
-	return 0;
-}
-
-/* A fact so many tracks ahead, or nearer. */
-static int map_ask_ahead(struct map *m, uint64_t n)
-{
-	int rc;
-
 	for (; n; n /= 2) {
-		rc = map_ask_fact(m, m->now.track + n);
-		if (rc != -ENODATA)
-			return rc;
-		m->now.learn = LEARN_FIRST;
+		fact.track = m->track + n;
+		order_place(&m->order, fact.track, &place);
+		err = ask_start(&m->ask, &place, map_predict(m, fact.track),
+				&fact.start);
+		if (!err && fact.start > m->first && fact.start < most)
+			return map_towards(m, &fact);
+		if (err && err != -ENODATA)
+			return err;
+		m->learn = LEARN_FIRST;
 	}
 	return map_event(m);
 }
@@ -424,120 +439,116 @@ static int map_ask_ahead(struct map *m, uint64_t n)
 /* How many tracks a single fact may decide about. */
 static uint64_t map_reach(struct map *m)
 {
-	struct order *o = &m->now.order;
-	uint64_t track = m->now.track, last = track;
+	uint64_t track = m->track, last = track, in_slot, i;
+	const struct order_slot *slot = map_slot(m);
 
-	if (map_by_track(m) || order_slot_of(o, track)->seen < SEEN)
+	if (map_by_track(m) || slot->seen < SEEN)
 		return 1;
-	/* Do spares make up for what has been lost? */
-	if (m->now.lost && m->now.lost_last == track)
-		return 1;
-	if (!o->repeats)
-		return track + 1 < m->now.expect ? m->now.expect - 1 - track :
-						   m->now.learn;
-	if (order_region_last(o, last) == last)
+	if (!m->order.cylinder_step)
+		return track + 1 < m->expect ? m->expect - 1 - track :
+					       m->learn;
+	if (order_region_last(&m->order, last) == last) {
+		/* Do spares make up for what has been lost? */
+		if (map_lost(m) > 0)
+			return 1;
 		last++;
-	last = order_region_last(o, last);
-	/* No further than a slot of which nothing is known. */
-	while (o->cycle.slots > 1) {
-		uint64_t in_slot;
-		unsigned slot = cycle_slot_of(&o->cycle, track, &in_slot);
-
-		track += o->cycle.slot[slot].tracks - in_slot;
-		if (track >= last)
-			break;
-		if (order_slot_of(o, track)->seen < SEEN)
-			return track - m->now.track;
 	}
-	return last - m->now.track;
-}
-
-/* Does a track ahead begin where it is predicted? */
-static int map_begins(struct map *m, uint64_t track)
-{
-	struct cycle_place place;
-	uint64_t start;
-	int err;
-
-	cycle_place_of(&m->now.order.cycle, track, &place);
-	err = ask_start(&m->ask, &place, map_predict(m, track), &start);
-	return err == -ENODATA ? 0 : err ? err :
-	       start == map_predict(m, track);
+	for (i = 1;; i++) {
+		last = order_region_last(&m->order, last);
+		if (m->pushed < PUSHED || i >= m->regions)
+			break;
+		last++;
+	}
+	/* No further than a slot of which nothing is known. */
+	do {
+		slot = order_slot_of(&m->order, track, &in_slot);
+		if (slot->seen < SEEN)
+			return track - m->track;
+		track += slot->tracks - in_slot;
+	} while (track < last);
+	return last - m->track;
 }
 
 /*
- * All is as predicted up to the nearest fact.  A sum says nothing of the order
- * of what it sums up, though: along a surface the last track before the fact
- * must be where it should, too, for the fact may be on the way back.  Of two
- * facts on one surface the nearer one can't be.
+ * All is as predicted up to a fact.  A sum says nothing of the order of what it
+ * sums up, though: along a surface the last track before the fact must be where
+ * it should, too, for the fact may be on the way back.  Of two facts on one
+ * surface the nearer one can't be.
  */
-static int map_accept(struct map *m, uint64_t end)
+static int map_accept(struct map *m, const struct fact *fact)
 {
-	const struct cycle *c = &m->now.order.cycle;
-	uint64_t in_slot, left, far = end - m->now.track;
-	unsigned slot = cycle_slot_of(c, end, &in_slot);
-	int rc = 1;
+	uint64_t in_slot, far = fact->track - m->track, start;
+	const struct order_slot *slot = order_slot_of(&m->order, fact->track,
+						      &in_slot);
+	struct track_place place;
+	int err = 0;
 
-	left = c->slot[slot].tracks - in_slot;
 	if (far > 1 && in_slot > 1 &&
-	    (m->facts < 2 || m->fact[m->facts - 2].track >= end + left))
-		rc = map_begins(m, end - 1);
-	if (rc <= 0)
-		return rc ? rc : map_ask_ahead(m, far / 2);
-	if (!m->now.order.repeats && far == m->now.learn &&
-	    m->now.learn < LEARN_MOST)
-		m->now.learn *= 4;
-	m->facts--;
-	return map_take(m, end);
+	    (!fact->beyond ||
+	     fact->beyond->track >= fact->track + slot->tracks - in_slot)) {
+		order_place(&m->order, fact->track - 1, &place);
+		err = ask_start(&m->ask, &place, fact->start - slot->blocks,
+				&start);
+		if (err == -ENODATA ||
+		    (!err && start != fact->start - slot->blocks))
+			return map_go(m, far / 2, fact);
+	}
+	if (err)
+		return err;
+	if (!m->order.cylinder_step && far == m->learn &&
+	    m->learn < LEARN_MOST)
+		m->learn *= 4;
+	return map_take(m, fact->track);
 }
 
 static int map_towards(struct map *m, const struct fact *fact)
 {
-	uint64_t track = m->now.track, n = fact->track - track;
-	uint64_t reach = map_reach(m);
-	bool right = map_predict(m, fact->track) == fact->start;
+	unsigned changes = m->changes;
+	uint64_t n, reach;
+	int err = 0;
 
-	if (right && n <= reach && (n > 1 || !map_by_track(m)))
-		return map_accept(m, fact->track);
-	if (n == 1)
-		return map_single(m, fact->start);
-	if (n > reach)
-		return map_ask_ahead(m, reach);
-	/* Is it what has been lost that the last track makes up for? */
-	if (order_region_last(&m->now.order, track) == track)
-		return map_ask_ahead(m, 1);
-	return map_ask_ahead(m, n / 2);
-}
-
-/* The first fact: far away, but on the disk. */
-static int map_leap(struct map *m)
-{
-	uint64_t n = map_reach(m);
-
-	if (m->doubted && !map_by_track(m)) {
-		m->doubted = 0;
-		map_safe(m);
+	if (m->pushed < PUSHED || !m->regions)
+		m->regions = 1;
+	else if (!fact->beyond && map_predict(m, fact->track) != fact->start)
+		m->regions = (m->regions + 1) / 2;
+	else if (!fact->beyond && m->regions < REGIONS_MOST)
+		m->regions *= 2;
+	while (!err && m->changes == changes && m->track < fact->track) {
+		n = fact->track - m->track;
+		reach = map_reach(m);
+		if (n <= reach && (n > 1 || !map_by_track(m)) &&
+		    map_predict(m, fact->track) == fact->start)
+			err = map_accept(m, fact);
+		else if (n == 1)
+			err = map_single(m, fact->start);
+		else if (n > reach)
+			err = map_go(m, reach, fact);
+		/* Is it what has been lost that the last track makes up for? */
+		else if (order_region_last(&m->order, m->track) == m->track)
+			err = map_go(m, 1, fact);
+		else
+			err = map_go(m, n / 2, fact);
 	}
-	if (!m->now.order.repeats && m->now.track + 1 == m->now.expect)
-		return map_event(m);
-	while (n && map_predict(m, m->now.track + n) >= m->ask.blocks)
-		n /= 2;
-	return n ? map_ask_ahead(m, n) : map_event(m);
+	return err;
 }
 
 static int map_step(struct map *m)
 {
-	const struct fact *top;
+	uint64_t n;
 
-	if (!m->now.order.cycle.slots)
+	if (!m->order.slots)
 		return map_learn(m);
-	while (m->facts) {
-		top = &m->fact[m->facts - 1];
-		if (top->track > m->now.track && top->start > m->now.first)
-			return map_towards(m, top);
-		m->facts--;
+	if (m->doubted && !map_by_track(m)) {
+		m->doubted = 0;
+		map_safe(m);
 	}
-	return map_leap(m);
+	n = map_reach(m);
+	if (!m->order.cylinder_step && m->track + 1 == m->expect)
+		return map_event(m);
+	/* Far away, but on the disk. */
+	while (n && map_predict(m, m->track + n) >= m->ask.blocks)
+		n /= 2;
+	return map_go(m, n, NULL);
 }
 
 /* ---- the whole ---- */
@@ -550,22 +561,22 @@ static int map_skip(struct map *m)
 	struct ask_spot spot;
 	int err;
 
-	for (step = 1024; m->now.first + step < m->ask.blocks; step *= 2) {
-		at = m->now.first + step;
+	for (step = 1024; m->first + step < m->ask.blocks; step *= 2) {
+		at = m->first + step;
 		if (ask_where(&m->ask, at, &spot))
 			continue;
 		if (!ask_end(&m->ask, at, &spot.place, at + 1024, &end, &spot))
 			break;
 		end = m->ask.blocks;
 	}
-	m->out->unknown_blocks += end - m->now.first;
-	order_end(&m->now.order, m->now.track);
-	for (err = 0; !err && m->now.first < end; m->now.first += run.blocks) {
-		step = end - m->now.first;
+	m->out->unknown_blocks += end - m->first;
+	if (m->order.slots)
+		map_end_order(m);
+	for (err = 0; !err && m->first < end; m->first += run.blocks) {
+		step = end - m->first;
 		run.blocks = run.usual = step < 4096 ? (uint32_t)step : 4096;
-		err = runs_add(&m->now.runs, &run);
+		err = runs_add(&m->runs, &run);
 	}
-	m->facts = 0;
 	map_safe(m);
 	return err;
 }
@@ -579,13 +590,13 @@ static int map_range(struct map *m, uint64_t end)
 
 	m->ask.blocks = end;
 	map_safe(m);
-	while (!err && (m->now.first < end ||
+	while (!err && (m->first < end ||
 			!(err = map_doubt(m)))) {
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
 		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
-		    !o->progress(o->arg, m->now.first, o->blocks))
+		    !o->progress(o->arg, m->first, o->blocks))
 			err = -EINTR;
 	}
 	return err < 0 ? err : 0;
@@ -601,9 +612,8 @@ static int map_all(struct map *m)
 		return map_range(m, o->blocks);
 	for (unsigned i = 0; i < o->ranges && !err; i++) {
 		/* Nothing that was learned goes over to the next. */
-		memset(&m->now.order, 0, sizeof(m->now.order));
-		m->here_first = UINT64_MAX;
-		m->facts = 0;
+		m->order.slots = m->last.slots = 0;
+		m->range = m->runs.n;
 		m->surfaces = i * SCSI_MAP_SURFACES;
 		end += o->range[i].blocks;
 		/* Places of the two may have the same names. */
@@ -627,7 +637,7 @@ static uint64_t next_random(uint64_t *state)
 static int map_track_right(struct map *m, const struct geom_track *track,
 			   uint32_t unit)
 {
-	const struct cycle_place place = { track->cylinder,
+	const struct track_place place = { track->cylinder,
 					   track->surface % SCSI_MAP_SURFACES };
 	uint64_t first = track->first / unit;
 	int rc = ask_begins(&m->ask, first, &place, true);
@@ -666,13 +676,17 @@ static int map_finish(struct map *m)
 {
 	uint32_t unit = m->options->block_bytes / 512;
 	struct geom *geom;
-	int err = runs_geom(&m->now.runs, unit, &geom);
+	int err = runs_geom(&m->runs, unit, &geom);
 
 	if (err)
 		return err;
 	err = map_verify(m, geom, unit);
-	m->out->tracks = m->now.runs.tracks;
-	m->out->odd = m->now.runs.odd;
+	for (size_t i = 0; i < m->runs.n; i++) {
+		const struct track_run *run = &m->runs.v[i];
+
+		m->out->tracks += run->count;
+		m->out->odd += run->blocks != run->usual ? run->count : 0;
+	}
 	if (err)
 		geom_free(geom);
 	else
@@ -695,11 +709,10 @@ static int map_try(struct translate *translate,
 	m->options = options;
 	m->out = out;
 	m->walk = out->walked = walk;
-	m->here_first = UINT64_MAX;
 	err = map_all(m);
 	if (!err)
 		err = map_finish(m);
-	runs_fini(&m->now.runs);
+	free(m->runs.v);
 	free(m);
 	return err;
 }

@@ -1,240 +1,299 @@
 /*
- * scsi_order.c - slots, and the cycles that they make.
+ * scsi_order.c - where the n-th track of an order lies, and what orders tracks
+ * make.
  */
 #include <string.h>
 
 #include "extract/scsi/scsi_order.h"
 
-/* An order has been followed when so many of its slots have ended. */
-#define FOLLOWED 2u
+/* Slots that are looked at to see whether they repeat. */
+#define LOOKS 512u
+/*
+ * Tracks of a slot in a row that are odd by the same, so that they are of
+ * another zone: along a surface; cylinders, if most of their tracks are odd; or
+ * tracks of one head, which a scratch may go over, too.
+ */
+#define ZONE_TIMES 3u
+#define ZONE_CYLINDERS 2u
+#define ZONE_ALONE 6u
 
-static void record_slot(struct order *order, struct cycle_slot slot,
-			uint64_t tracks)
+void order_settle(struct order *o)
 {
-	struct cycle_slot *last;
-
-	if (order->records == ORDER_RECORDS) {
-		order->records /= 2;
-		memmove(order->record, order->record + ORDER_RECORDS / 2,
-			order->records * sizeof(slot));
+	o->tracks = o->blocks = 0;
+	for (unsigned i = 0; i < o->slots; i++) {
+		o->slot[i].before = o->tracks;
+		o->slot[i].before_blocks = o->blocks;
+		o->tracks += o->slot[i].tracks;
+		o->blocks += o->slot[i].tracks * o->slot[i].blocks;
 	}
-	last = order->records ? &order->record[order->records - 1] : NULL;
-	slot.tracks = tracks;
-	if (last && slot.step && last->head == slot.head &&
-	    last->step == slot.step && slot.cylinder == last->cylinder +
-				       slot.step * (int64_t)last->tracks)
-		last->tracks += tracks;
-	else
-		order->record[order->records++] = slot;
 }
 
-void order_end(struct order *order, uint64_t track)
+struct order_slot *order_slot_of(struct order *o, uint64_t track,
+				 uint64_t *in_slot)
 {
-	const struct cycle *c = &order->cycle;
-	uint64_t left;
+	uint64_t r = track % o->tracks;
+	unsigned lo = 0, hi = o->slots, mid;
 
-	order->fresh = order->repeats &&
-		       track / c->tracks * c->slots +
-		       cycle_slot_of(c, track, &left) >= FOLLOWED;
-	if (order->fresh)
-		order->records = 0;
-	for (unsigned i = 0; !order->fresh && i < c->slots &&
-	     track > c->slot[i].before; i++) {
-		left = track - c->slot[i].before;
-		record_slot(order, c->slot[i], left < c->slot[i].tracks ?
-						       left :
-						       c->slot[i].tracks);
+	while (hi - lo > 1) {
+		mid = (lo + hi) / 2;
+		if (o->slot[mid].before <= r)
+			lo = mid;
+		else
+			hi = mid;
 	}
-	order->cycle.slots = 0;
-	order->repeats = false;
-	memset(order->slot, 0, sizeof(order->slot));
+	*in_slot = r - o->slot[lo].before;
+	return &o->slot[lo];
+}
+
+void order_place(struct order *o, uint64_t track, struct track_place *out)
+{
+	uint64_t i;
+	const struct order_slot *slot = order_slot_of(o, track, &i);
+
+	out->head = slot->head;
+	out->cylinder = (uint32_t)(slot->cylinder + slot->step * (int64_t)i +
+				   (int64_t)(track / o->tracks) *
+					   o->cylinder_step);
+}
+
+uint64_t order_blocks(struct order *o, uint64_t track)
+{
+	uint64_t i;
+	const struct order_slot *slot = order_slot_of(o, track, &i);
+
+	return track / o->tracks * o->blocks + slot->before_blocks +
+	       i * slot->blocks;
+}
+
+void order_begin(struct order *o, const struct track_place *place,
+		 const struct track_place *next, uint32_t blocks)
+{
+	int64_t step = (int64_t)next->cylinder - place->cylinder;
+
+	if (next->head != place->head || step < -1 || step > 1)
+		step = 0;
+	o->slot[0] = (struct order_slot){
+		.head = place->head, .cylinder = place->cylinder,
+		.step = (int32_t)step, .tracks = step ? UINT32_MAX : 1,
+		.blocks = blocks,
+	};
+	o->slots = 1;
+	o->cylinder_step = 0;
+	order_settle(o);
+}
+
+/* ---- which orders there are ---- */
+
+/* The slots of the tracks found last: slot[0] is that of the last ones. */
+static unsigned last_slots(const struct track_runs *runs, size_t from,
+			   struct order_slot *slot)
+{
+	const struct track_run *run;
+	struct order_slot *s = NULL;
+	unsigned n = 0;
+
+	for (size_t i = runs->n; i-- > from && runs->v[i].known;) {
+		run = &runs->v[i];
+		if (s && run->step && s->step == run->step &&
+		    s->head == run->place.head &&
+		    s->cylinder == run->place.cylinder +
+				   (int64_t)run->count * run->step) {
+			s->cylinder = run->place.cylinder;
+			s->tracks += run->count;
+			continue;
+		}
+		if (n == LOOKS)
+			break;
+		s = &slot[n++];
+		*s = (struct order_slot){
+			.head = run->place.head,
+			.cylinder = run->place.cylinder,
+			.step = run->step, .tracks = run->count,
+			.blocks = run->usual,
+		};
+	}
+	return n;
+}
+
+/* Are the last slots the same as those `by` before, some cylinders further? */
+static bool repeats_by(const struct order_slot *slot, unsigned by)
+{
+	int64_t shift = slot[0].cylinder - slot[by].cylinder;
+
+	for (unsigned i = 0; i < by; i++) {
+		const struct order_slot *a = &slot[i], *b = &slot[i + by];
+
+		if (!shift || a->head != b->head || a->step != b->step ||
+		    a->tracks != b->tracks ||
+		    a->cylinder - b->cylinder != shift)
+			return false;
+	}
+	return true;
+}
+
+/* The order that the slots make, as it begins behind them. */
+static bool make_order(struct order *o, const struct order_slot *slot,
+		       unsigned n)
+{
+	unsigned by = 1, i;
+
+	while (2 * by <= n && !repeats_by(slot, by))
+		by++;
+	if (2 * by > n)
+		return false;
+	o->slots = by;
+	o->cylinder_step = slot[0].cylinder - slot[by].cylinder;
+	for (i = 0; i < by; i++) {
+		o->slot[i] = slot[by - 1 - i];
+		o->slot[i].cylinder += o->cylinder_step;
+	}
+	return true;
+}
+
+/* Does an order go on at a place, behind the last of these slots, with its slot
+ * i? */
+static bool goes_on_with(const struct order *o, unsigned i,
+			 const struct track_place *place,
+			 const struct order_slot *slot, unsigned n)
+{
+	const struct order_slot *prev = &o->slot[i ? i - 1 : o->slots - 1];
+	int64_t wrap = i ? 0 : o->cylinder_step;
+
+	return n && slot->head == prev->head && slot->step == prev->step &&
+	       slot->tracks == prev->tracks &&
+	       place->cylinder - slot->cylinder ==
+		       o->slot[i].cylinder + wrap - prev->cylinder;
+}
+
+/* Moves an order that was to where its slot i begins at a place. */
+static void move_order(struct order *o, const struct order *from, unsigned i,
+		       const struct track_place *place)
+{
+	o->slots = from->slots;
+	o->cylinder_step = from->cylinder_step;
+	for (unsigned k = 0; k < from->slots; k++) {
+		o->slot[k] = from->slot[(i + k) % from->slots];
+		o->slot[k].cylinder += place->cylinder - from->slot[i].cylinder;
+		if (i + k >= from->slots)
+			o->slot[k].cylinder += from->cylinder_step;
+	}
 }
 
 /* Two tracks where the head turns round, the last of a cylinder and the first
  * of the next, need not be of one size. */
-static void split_turns(struct cycle *c)
+static void split_turns(struct order *o)
 {
 	unsigned i, n = 0;
 
-	for (i = 0; i < c->slots; i++) {
-		if (c->slot[i].tracks > 2)
+	for (i = 0; i < o->slots; i++) {
+		if (o->slot[i].tracks > 2)
 			return;
-		n += (unsigned)c->slot[i].tracks;
+		n += (unsigned)o->slot[i].tracks;
 	}
-	if (n > CYCLE_MAX_SLOTS)
+	if (n > ORDER_SLOTS)
 		return;
-	for (i = c->slots, c->slots = n; i-- > 0;) {
-		struct cycle_slot slot = c->slot[i];
+	for (i = o->slots, o->slots = n; i-- > 0;) {
+		struct order_slot slot = o->slot[i];
 
-		if (slot.tracks == 2) {
-			c->slot[--n] = slot;
-			c->slot[n].cylinder += slot.step;
-			c->slot[n].tracks = 1;
+		for (; slot.tracks; slot.tracks--) {
+			o->slot[--n] = slot;
+			o->slot[n].tracks = 1;
+			o->slot[n].cylinder += slot.step *
+					       ((int64_t)slot.tracks - 1);
 		}
-		slot.tracks = 1;
-		c->slot[--n] = slot;
 	}
-	cycle_settle(c);
 }
 
-/* Does the cycle before go on there with its slot i? */
-static bool goes_on_with(const struct order *order, unsigned i,
-			 const struct cycle_place *place)
+bool order_recognise(struct order *o, const struct track_runs *runs,
+		     size_t from, const struct track_place *place,
+		     struct order *last, bool followed)
 {
-	const struct cycle *c = &order->before;
-	const struct cycle_slot *slot = &c->slot[i], *prev, *last;
-	int64_t wrap = i ? 0 : c->cylinder_step;
+	struct order_slot slot[LOOKS];
+	unsigned n = last_slots(runs, from, slot), i = 0;
+	bool found = make_order(o, slot, n) && o->slot[0].head == place->head &&
+		     o->slot[0].cylinder == place->cylinder;
 
-	if (slot->head != place->head)
-		return false;
-	if (order->fresh)
-		return true;
-	if (!order->records)
-		return false;
-	prev = &c->slot[i ? i - 1 : c->slots - 1];
-	last = &order->record[order->records - 1];
-	return last->head == prev->head && last->step == prev->step &&
-	       last->tracks == prev->tracks &&
-	       place->cylinder - last->cylinder ==
-		       slot->cylinder + wrap - prev->cylinder;
-}
-
-static bool take_up_last(struct order *order, const struct cycle_place *place)
-{
-	const struct cycle *from = &order->before;
-	struct cycle *to = &order->cycle;
-	unsigned i, k;
-
-	for (i = 0; i < from->slots && !goes_on_with(order, i, place); i++)
-		;
-	if (i == from->slots)
-		return false;
-	to->slots = from->slots;
-	to->cylinder_step = from->cylinder_step;
-	for (k = 0; k < from->slots; k++) {
-		to->slot[k] = from->slot[(i + k) % from->slots];
-		to->slot[k].cylinder += place->cylinder -
-					from->slot[i].cylinder;
-		if (i + k >= from->slots)
-			to->slot[k].cylinder += from->cylinder_step;
+	if (found) {
+		*last = *o;
+	} else {
+		while (i < last->slots && (last->slot[i].head != place->head ||
+					   !(followed ||
+					     goes_on_with(last, i, place, slot,
+							  n))))
+			i++;
+		found = i < last->slots;
+		if (found)
+			move_order(o, last, i, place);
 	}
-	cycle_settle(to);
+	if (!found) {
+		o->slots = 0;
+		return false;
+	}
+	split_turns(o);
+	order_settle(o);
 	return true;
 }
 
-bool order_recognise(struct order *order, const struct cycle_place *place)
+bool order_odd(struct order *o, uint64_t track, int32_t more)
 {
-	struct cycle *c = &order->cycle;
-	bool found = cycle_recognise(order->record, order->records, c) &&
-		     c->slot[0].cylinder == place->cylinder &&
-		     c->slot[0].head == place->head;
+	uint64_t number;
+	struct order_slot *slot = order_slot_of(o, track, &number);
+	unsigned odd = 0, times = ZONE_TIMES;
 
-	if (found)
-		order->before = *c;
-	else
-		found = take_up_last(order, place);
-	order->repeats = found;
-	if (found)
-		split_turns(c);
-	else
-		c->slots = 0;
-	return found;
-}
-
-void order_begin_slot(struct order *order, const struct cycle_place *place,
-		      const struct cycle_place *next, uint32_t blocks)
-{
-	struct cycle_slot *slot = &order->cycle.slot[0];
-
-	memset(slot, 0, sizeof(*slot));
-	slot->head = place->head;
-	slot->cylinder = place->cylinder;
-	slot->blocks = blocks;
-	slot->step = (int32_t)(next->cylinder - place->cylinder);
-	if (next->head != slot->head || slot->step < -1 || slot->step > 1)
-		slot->step = 0;
-	slot->tracks = slot->step ? UINT32_MAX : 1;
-	order->cycle.slots = 1;
-	order->cycle.cylinder_step = 0;
-	cycle_settle(&order->cycle);
-}
-
-uint32_t order_last_blocks(const struct order *order, uint32_t head)
-{
-	for (unsigned i = order->records; i > 0; i--)
-		if (order->record[i - 1].head == head)
-			return order->record[i - 1].blocks;
-	return order->records ? order->record[order->records - 1].blocks :
-	       order->before.slots ? order->before.slot[0].blocks : 0;
-}
-
-struct order_slot *order_slot_of(struct order *order, uint64_t track)
-{
-	uint64_t in_slot;
-
-	return &order->slot[cycle_slot_of(&order->cycle, track, &in_slot)];
-}
-
-void order_set_size(struct order *order, uint64_t track, uint32_t blocks)
-{
-	uint64_t in_slot;
-	unsigned slot = cycle_slot_of(&order->cycle, track, &in_slot);
-
-	order->cycle.slot[slot].blocks = blocks;
-	order->slot[slot].seen = 1;
-	order->slot[slot].summed = false;
-	order->slot[slot].times = 0;
-	cycle_settle(&order->cycle);
-}
-
-unsigned order_odd(struct order *order, uint64_t track, int32_t more)
-{
-	const struct cycle *c = &order->cycle;
-	uint64_t in_slot, number;
-	unsigned slot = cycle_slot_of(c, track, &in_slot);
-	struct order_slot *state = &order->slot[slot];
-
-	number = track / c->tracks * c->slot[slot].tracks + in_slot;
-	if (!state->times || state->more != more || number != state->odd + 1)
-		state->times = 0;
-	state->more = more;
-	state->odd = number;
-	return ++state->times;
-}
-
-static bool by_cylinder(const struct order *order)
-{
-	for (unsigned i = 0; i < order->cycle.slots; i++)
-		if (order->cycle.slot[i].tracks > 2)
-			return false;
-	return order->repeats;
-}
-
-uint64_t order_region_last(const struct order *order, uint64_t track)
-{
-	struct cycle_place here, next;
-	uint64_t in_slot;
-	unsigned slot;
-
-	if (!by_cylinder(order)) {
-		slot = cycle_slot_of(&order->cycle, track, &in_slot);
-		return track + order->cycle.slot[slot].tracks - 1 - in_slot;
+	number += track / o->tracks * slot->tracks;
+	if (slot->more != more || number != slot->odd + 1)
+		slot->times = 0;
+	slot->more = more;
+	slot->odd = number;
+	slot->times++;
+	if (slot->tracks == 1) {
+		for (unsigned i = 0; i < o->slots; i++)
+			odd += o->slot[i].times && o->slot[i].odd + 1 >= number;
+		times = 2 * odd > o->slots ? ZONE_CYLINDERS : ZONE_ALONE;
 	}
-	cycle_place_of(&order->cycle, track, &here);
+	if (slot->times < times)
+		return false;
+	slot->seen = slot->times = 0;
+	for (unsigned i = 0; i < o->slots && times == ZONE_CYLINDERS; i++)
+		o->slot[i].seen = o->slot[i].times = 0;
+	return true;
+}
+
+/* ---- along it ---- */
+
+static bool by_cylinder(const struct order *o)
+{
+	for (unsigned i = 0; i < o->slots; i++)
+		if (o->slot[i].tracks > 2)
+			return false;
+	return o->cylinder_step;
+}
+
+uint64_t order_region_last(struct order *o, uint64_t track)
+{
+	struct track_place here, next;
+	const struct order_slot *slot;
+	uint64_t in_slot;
+
+	if (!by_cylinder(o)) {
+		slot = order_slot_of(o, track, &in_slot);
+		return track + slot->tracks - 1 - in_slot;
+	}
+	order_place(o, track, &here);
 	for (;; track++) {
-		cycle_place_of(&order->cycle, track + 1, &next);
+		order_place(o, track + 1, &next);
 		if (next.cylinder != here.cylinder)
 			return track;
 	}
 }
 
-unsigned order_ahead(const struct order *order, uint64_t track,
-		     const struct cycle_place *place, unsigned most)
+unsigned order_ahead(struct order *o, uint64_t track,
+		     const struct track_place *place, unsigned most)
 {
-	struct cycle_place there;
+	struct track_place there;
 
 	for (unsigned i = 1; i <= most; i++) {
-		cycle_place_of(&order->cycle, track + i, &there);
+		order_place(o, track + i, &there);
 		if (there.cylinder == place->cylinder &&
 		    there.head == place->head)
 			return i;

@@ -1,70 +1,84 @@
 /*
- * scsi_order.h - in which order tracks are predicted to follow each other.
+ * scsi_order.h - in which order tracks follow each other, and what each holds.
  *
- * While no order is recognised it is one slot along one surface; the slots that
- * end are recorded until they repeat, and then it is a cycle.  The next zone
- * mostly has the order of the last one with other sizes.  What is predicted
- * here is a guess in every respect: scsi_map.c asks whether it is so.
+ * An order is a sequence of slots: tracks that follow each other along one
+ * surface.  Behind the last slot it begins again some cylinders further.
+ * Cylinder order is a slot of one track for each head; a serpentine one long
+ * slot for each head.  Tracks are counted from 0 at the order's beginning.
  *
- * Tracks are numbered as in cycle.h.  No I/O.
+ * It is a guess in every respect: scsi_map.c asks whether it is so.  No I/O.
  */
 #ifndef TRAX_SCSI_SCSI_ORDER_H
 #define TRAX_SCSI_SCSI_ORDER_H
 
-#include "extract/scsi/cycle.h"
+#include "extract/scsi/scsi_runs.h"
 
-#define ORDER_RECORDS (2u * CYCLE_MAX_SLOTS)
+#define ORDER_SLOTS 256u
 
 struct order_slot {
-	unsigned seen;		/* tracks of its size, as far as they count */
-	bool summed;		/* sums were believed by that size */
-	int32_t more;		/* than its size the last odd track held, ... */
-	uint64_t odd;		/* ... the number of that among its tracks, */
+	uint32_t head;
+	int64_t cylinder;	/* of its first track, the first time */
+	int32_t step;		/* of cylinders, from track to track */
+	uint64_t tracks;
+	uint32_t blocks;	/* on each track */
+	uint64_t seen;		/* tracks of that size */
+
+	uint64_t odd;		/* the last odd track's number in the slot, */
+	int32_t more;		/* how many blocks more it held, */
 	unsigned times;		/* and how many in a row held just so many */
+
+	/* Derived: of the slots before it. */
+	uint64_t before, before_blocks;
 };
 
 struct order {
-	struct cycle cycle;	/* no slots: nothing is predicted */
-	bool repeats;		/* it is a recognised one */
-	struct order_slot slot[CYCLE_MAX_SLOTS];
-	struct cycle_slot record[ORDER_RECORDS];
-	unsigned records;
-	struct cycle before;	/* the last one recognised; no slots: none */
-	bool fresh;		/* nothing has been recorded since it ended */
+	struct order_slot slot[ORDER_SLOTS];
+	unsigned slots;		/* 0: nothing is predicted */
+	int64_t cylinder_step;	/* from one repetition to the next; 0: it is a
+				 * single slot that does not repeat */
+
+	/* Derived: of one repetition. */
+	uint64_t tracks, blocks;
 };
 
-/* It ends before this track. */
-void order_end(struct order *order, uint64_t track);
+/* Computes what is derived; after every change of a slot. */
+void order_settle(struct order *order);
 
-/* Takes up the cycle that the recorded slots make, or else the last one, if it
- * goes on at a place.  Its sizes are not seen then. */
-bool order_recognise(struct order *order, const struct cycle_place *place);
+/* The slot of a track and its number in it. */
+struct order_slot *order_slot_of(struct order *order, uint64_t track,
+				 uint64_t *in_slot);
+
+void order_place(struct order *order, uint64_t track, struct track_place *out);
+
+/* Blocks on the tracks [0, track). */
+uint64_t order_blocks(struct order *order, uint64_t track);
 
 /* One slot from a place on, whose first track holds so many blocks and is
  * followed by the track at `next`. */
-void order_begin_slot(struct order *order, const struct cycle_place *place,
-		      const struct cycle_place *next, uint32_t blocks);
+void order_begin(struct order *order, const struct track_place *place,
+		 const struct track_place *next, uint32_t blocks);
 
-/* Blocks of the surface's last known track, or of any; 0: none is known. */
-uint32_t order_last_blocks(const struct order *order, uint32_t head);
+/*
+ * An order that goes on at a place: the one that the last of the tracks found
+ * (from the run `from` on) repeat, which becomes *last, or else *last.
+ * `followed`: that was the order until here.  Its sizes are not seen then.
+ */
+bool order_recognise(struct order *order, const struct track_runs *runs,
+		     size_t from, const struct track_place *place,
+		     struct order *last, bool followed);
 
-/* The state of a track's slot. */
-struct order_slot *order_slot_of(struct order *order, uint64_t track);
-
-/* The tracks of this one's slot hold so many blocks. */
-void order_set_size(struct order *order, uint64_t track, uint32_t blocks);
-
-/* A track held so many more blocks than its slot says.  How many in a row of
- * its slot did. */
-unsigned order_odd(struct order *order, uint64_t track, int32_t more);
+/* The track holds so many more blocks than its slot says.  True: so have some
+ * before it; another zone has begun, in which this slot (in cylinder order,
+ * all) has a size of its own, that is not seen. */
+bool order_odd(struct order *order, uint64_t track, int32_t more);
 
 /* The last track of what may share spare sectors: a cylinder, or a sweep along
  * a surface. */
-uint64_t order_region_last(const struct order *order, uint64_t track);
+uint64_t order_region_last(struct order *order, uint64_t track);
 
 /* Tracks from `track` to the next one that lies there, at most `most`; 0: none
  * of them does. */
-unsigned order_ahead(const struct order *order, uint64_t track,
-		     const struct cycle_place *place, unsigned most);
+unsigned order_ahead(struct order *order, uint64_t track,
+		     const struct track_place *place, unsigned most);
 
 #endif

@@ -1,10 +1,5 @@
 /*
  * scsi_runs.c - a list of tracks, and how many sectors go round them.
- *
- * The last track of a zone may be short, and the first ones of the next zone
- * are taken for odd ones of the last while they are mapped.  Their neighbours
- * along the surface tell: tracks that hold nearly the same, but for single ones
- * among them, have as many sectors around them as the fullest of these.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,17 +7,14 @@
 #include "diskmodel/geom_build.h"
 #include "extract/scsi/scsi_runs.h"
 
-/* What sizes that are nearly the same differ by: this part of them. */
-#define NEARLY 64u
-/* What a track lacks by slips is no more than this part. */
+/* What a track lacks by slips is no more than this part of it. */
 #define LITTLE 16u
-#define NONE SIZE_MAX
 
 static bool goes_on(const struct track_run *last, const struct track_run *run)
 {
 	return run->step && last->step == run->step &&
-	       last->place.head == run->place.head &&
-	       last->known == run->known && last->blocks == run->blocks &&
+	       last->surface == run->surface && last->known == run->known &&
+	       last->blocks == run->blocks &&
 	       last->usual == run->usual &&
 	       last->place.cylinder + (int64_t)last->count * last->step ==
 		       run->place.cylinder &&
@@ -34,8 +26,6 @@ int runs_add(struct track_runs *runs, const struct track_run *run)
 	struct track_run *last = runs->n ? &runs->v[runs->n - 1] : NULL;
 	size_t room = runs->room ? 2 * runs->room : 1024;
 
-	runs->tracks += run->count;
-	runs->odd += run->blocks != run->usual ? run->count : 0;
 	if (last && goes_on(last, run)) {
 		last->count += run->count;
 		return 0;
@@ -51,100 +41,49 @@ int runs_add(struct track_runs *runs, const struct track_run *run)
 	return 0;
 }
 
-void runs_fini(struct track_runs *runs)
+/* Do two runs lie in the same zone of one surface, in the same place of its
+ * order? */
+static bool alike(const struct track_run *a, const struct track_run *b)
 {
-	free(runs->v);
-	*runs = (struct track_runs){ 0 };
+	return a->surface == b->surface && a->known == b->known &&
+	       a->usual == b->usual;
 }
 
-/* ---- sectors around ---- */
-
-/* Tracks of one surface that hold nearly the same. */
-struct kin {
-	uint32_t last, most;	/* blocks of its last track, of its fullest */
-	uint64_t tracks;
-	size_t before, behind;	/* kin of more than one along the surface */
-};
-
-struct kins {
-	struct kin *v;
-	size_t n;
-	size_t *of;		/* by run */
-	size_t *open;		/* by surface: its kin */
-};
-
-static bool nearly(uint32_t a, uint32_t b)
+/*
+ * Sectors around the tracks of each run, in blocks: those that are alike have
+ * as many as the fullest of them.  A surface may have two kinds by turns: where
+ * heads go back and forth, every other of its tracks is a cylinder's last and
+ * has spares.
+ */
+static uint32_t *find_around(const struct track_runs *runs)
 {
-	uint32_t more = a > b ? a - b : b - a;
+	uint32_t *around = calloc(runs->n + 1, sizeof(*around)), most;
+	size_t *first = calloc(runs->n + 1, sizeof(*first));
+	size_t open[GEOM_MAX_SURFACES][2] = { { 0 } }, *kind, at;
+	const struct track_run *run;
 
-	return more <= (a > b ? a : b) / NEARLY;
-}
-
-static size_t kin_of(struct kins *k, const struct track_run *run)
-{
-	size_t *open = &k->open[run->place.head];
-	struct kin *kin = *open == NONE ? NULL : &k->v[*open];
-
-	/* Behind a single one it goes on. */
-	if (kin && kin->tracks == 1 && kin->before != NONE &&
-	    nearly(k->v[kin->before].last, run->blocks)) {
-		*open = kin->before;
-		kin = &k->v[*open];
+	for (size_t i = 0; around && first && i < runs->n; i++) {
+		run = &runs->v[i];
+		kind = open[run->surface];
+		at = alike(&runs->v[kind[0]], run) ? kind[0] :
+		     alike(&runs->v[kind[1]], run) ? kind[1] : i;
+		if (at != kind[0]) {
+			kind[1] = kind[0];
+			kind[0] = at;
+		}
+		first[i] = at;
+		most = run->blocks > run->usual ? run->blocks : run->usual;
+		if (most > around[at])
+			around[at] = most;
 	}
-	if (!kin || !nearly(kin->last, run->blocks)) {
-		k->v[k->n] = (struct kin){
-			.before = !kin ? NONE : kin->tracks > 1 ? *open :
-								  kin->before,
-			.behind = NONE,
-		};
-		*open = k->n++;
-		kin = &k->v[*open];
+	for (size_t i = 0; around && first && i < runs->n; i++)
+		around[i] = around[first[i]];
+	if (!first) {
+		free(around);
+		around = NULL;
 	}
-	kin->last = run->blocks;
-	kin->tracks += run->count;
-	if (run->blocks > kin->most)
-		kin->most = run->blocks;
-	return *open;
-}
-
-static uint32_t around_of(const struct kins *k, const struct track_run *run,
-			  const struct kin *kin)
-{
-	const size_t beside[2] = { kin->before, kin->behind };
-
-	if (kin->tracks > 1)
-		return kin->most;
-	for (unsigned i = 0; i < 2; i++)
-		if (beside[i] != NONE && k->v[beside[i]].most >= run->blocks)
-			return k->v[beside[i]].most;
-	return run->blocks;
-}
-
-static void forget_open(struct kins *k)
-{
-	for (size_t i = 0; i < GEOM_MAX_SURFACES; i++)
-		k->open[i] = NONE;
-}
-
-static void find_around(struct track_runs *runs, struct kins *k)
-{
-	size_t *good;
-
-	forget_open(k);
-	for (size_t i = 0; i < runs->n; i++)
-		if (runs->v[i].known)
-			k->of[i] = kin_of(k, &runs->v[i]);
-	forget_open(k);
-	for (size_t i = runs->n; i-- > 0;) {
-		good = &k->open[runs->v[i].place.head];
-		if (runs->v[i].known && k->v[k->of[i]].tracks > 1)
-			*good = k->of[i];
-		else if (runs->v[i].known)
-			k->v[k->of[i]].behind = *good;
-	}
-	for (size_t i = 0; i < runs->n; i++)
-		runs->v[i].around = !runs->v[i].known ? runs->v[i].blocks :
-			around_of(k, &runs->v[i], &k->v[k->of[i]]);
+	free(first);
+	return around;
 }
 
 /* ---- the geometry ---- */
@@ -185,19 +124,19 @@ static int add_sweep(struct maker *m, const struct geom_sweep *sweep)
 	return err;
 }
 
-static int add_run(struct maker *m, const struct track_run *run)
+static int add_run(struct maker *m, const struct track_run *run,
+		   uint32_t around)
 {
 	int64_t more = (int64_t)run->blocks - run->usual;
 	uint64_t first = geom_build_tracks(m->build) + m->pending.count;
 	/* A track that lacks more than slips is of another zone. */
-	bool odd = run->known && more && run->usual <= run->around &&
-		   -more <= run->usual / LITTLE;
+	bool odd = run->known && more && -more <= run->usual / LITTLE;
 	const struct geom_sweep sweep = {
 		.count = run->count,
 		.sectors = (odd ? run->usual : run->blocks) * m->unit,
-		.around = run->around * m->unit,
+		.around = around * m->unit,
 		.cylinder = run->place.cylinder,
-		.surface = (int32_t)run->place.head,
+		.surface = (int32_t)run->surface,
 		.cylinder_step = run->step,
 		.known = run->known,
 	};
@@ -209,27 +148,19 @@ static int add_run(struct maker *m, const struct track_run *run)
 	return add_sweep(m, &sweep);
 }
 
-int runs_geom(struct track_runs *runs, uint32_t unit, struct geom **out)
+int runs_geom(const struct track_runs *runs, uint32_t unit, struct geom **out)
 {
 	struct maker m = { .unit = unit, .build = geom_build_new(0, 0) };
-	struct kins k = {
-		.v = calloc(runs->n + 1, sizeof(*k.v)),
-		.of = calloc(runs->n + 1, sizeof(*k.of)),
-		.open = calloc(GEOM_MAX_SURFACES, sizeof(*k.open)),
-	};
-	int err = m.build && k.v && k.of && k.open ? 0 : -ENOMEM;
+	uint32_t *around = find_around(runs);
+	int err = m.build && around ? 0 : -ENOMEM;
 
-	if (!err)
-		find_around(runs, &k);
 	for (size_t i = 0; i < runs->n && !err; i++)
-		err = add_run(&m, &runs->v[i]);
+		err = add_run(&m, &runs->v[i], around[i]);
 	if (!err)
 		err = flush(&m);
 	if (!err)
 		err = geom_build_finish(m.build, out);
 	geom_build_free(m.build);
-	free(k.v);
-	free(k.of);
-	free(k.open);
+	free(around);
 	return err;
 }

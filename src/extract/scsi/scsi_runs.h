@@ -4,37 +4,43 @@
 #ifndef TRAX_SCSI_SCSI_RUNS_H
 #define TRAX_SCSI_SCSI_RUNS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "diskmodel/geom.h"
-#include "extract/scsi/cycle.h"
+
+/* Where a track lies, by the drive's own names. */
+struct track_place {
+	uint32_t cylinder, head;
+};
 
 /* Tracks along a surface, `step` cylinders apart, that hold the same. */
 struct track_run {
-	struct cycle_place place;	/* of the first; head: the surface */
+	struct track_place place;	/* of the first */
+	uint32_t surface;
 	int32_t step;
 	uint32_t count;
 	uint32_t blocks;
-	uint32_t usual;		/* blocks that its slot's tracks hold */
+	uint32_t usual;		/* blocks that tracks of its surface and zone
+				 * hold, if nothing is slipped */
 	bool known;
-
-	/* Derived. */
-	uint32_t around;	/* blocks' sectors around each of them */
 };
 
 struct track_runs {
 	struct track_run *v;
 	size_t n, room;
-	uint64_t tracks, odd;	/* found so far; those unlike their slot */
 };
 
 /* What is appended goes on from the last one where it can.  -ENOMEM */
 int runs_add(struct track_runs *runs, const struct track_run *run);
-void runs_fini(struct track_runs *runs);
 
 /*
  * The geometry, of blocks of so many sectors.  Angles are 0.  Translations tell
- * only how many blocks a track holds; how many sectors go round it, which says
- * where its end passes under the head, its neighbours along the surface tell.
+ * only how many blocks a track holds; as many sectors go round it, which says
+ * where its end passes under the head, as the fullest track of its surface and
+ * zone has.
  */
-int runs_geom(struct track_runs *runs, uint32_t unit, struct geom **out);
+int runs_geom(const struct track_runs *runs, uint32_t unit, struct geom **out);
 
 #endif

@@ -3,13 +3,14 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
 #include "extract/drive/settings.h"
-#include "extract/scsi/cycle.h"
+#include "extract/scsi/scsi_order.h"
 #include "extract/scsi/scsi_map.h"
 #include "extract/scsi/scsi_survey.h"
 #include "sim/model_error.h"
@@ -324,6 +325,18 @@ static const struct {
 	{ 1528, UINT64_C(600000000), { .bytes_only = true }, false, 0.01 },
 	/* Spares that do not make up for some slips. */
 	{ 7299, UINT64_C(10000000000), { 0 }, true, 0.05 },
+	/* A size learned from a scratch, and a sum that is right by it. */
+	{ 20252, UINT64_C(1000000000), { .bytes_only = true }, true, 0.05 },
+	/* A sweep that comes from the other end. */
+	{ 126, UINT64_C(2000000000), { .bytes_only = true,
+				       .extended_only = true,
+				       .two_places = true,
+				       .alternate_track = true }, false,
+	  0.022 },
+	{ 20068, UINT64_C(600000000), { .bytes_only = true,
+					.extended_only = true,
+					.two_places = true,
+					.alternate_track = true }, true, 0 },
 };
 
 START_TEST(traps_of_old)
@@ -337,6 +350,27 @@ START_TEST(traps_of_old)
 	options.slipped = traps[_i].slipped > 0 ? traps[_i].slipped :
 			  options.seed > 100 ? -1 : 0.022;
 	bench_open_as(&b, options, &traps[_i].habits);
+	bench_map(&b);
+	ck_assert(!b.map.walked);
+	bench_close(&b);
+}
+END_TEST
+
+/* Tracks of one head hold a block less in some cylinders in a row, and as many
+ * as before behind them, where a slip of another head makes up for it. */
+START_TEST(a_scratch_is_no_zone)
+{
+	const char *top = getenv("top_srcdir");
+	struct bench b = { 0 };
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/drives/cheetah-9lp.json",
+		 top ? top : ".");
+	msg_set_sink(quiet, NULL);
+	ck_assert_int_eq(spec_read(path, &b.spec), 0);
+	ck_assert_int_eq(spec_geom(b.spec, &b.truth), 0);
+	b.target = scsi_target_new(b.truth, &(struct scsi_target_habits){ 0 });
+	ck_assert_ptr_nonnull(b.target);
 	bench_map(&b);
 	ck_assert(!b.map.walked);
 	bench_close(&b);
@@ -576,9 +610,9 @@ START_TEST(two_actuators)
 END_TEST
 
 /* A serpentine of two surfaces, three cylinders each. */
-START_TEST(cycle_there_and_back)
+START_TEST(order_there_and_back)
 {
-	struct cycle cycle = {
+	static struct order order = {
 		.slot = {
 			{ .head = 0, .cylinder = 0, .step = 1, .tracks = 3,
 			  .blocks = 10 },
@@ -589,12 +623,12 @@ START_TEST(cycle_there_and_back)
 		.cylinder_step = 3,
 	};
 	static const int cylinder[] = { 0, 1, 2, 2, 1, 0 };
-	struct cycle_place place;
+	struct track_place place;
 
-	cycle_settle(&cycle);
-	ck_assert_uint_eq(cycle_blocks_before(&cycle, 7), 57 + 10);
+	order_settle(&order);
+	ck_assert_uint_eq(order_blocks(&order, 7), 57 + 10);
 	for (unsigned track = 0; track < 30; track++) {
-		cycle_place_of(&cycle, track, &place);
+		order_place(&order, track, &place);
 		ck_assert_int_eq(place.head, track / 3 % 2);
 		ck_assert_int_eq(place.cylinder, (int)track / 6 * 3 +
 						 cylinder[track % 6]);
@@ -616,6 +650,7 @@ int main(void)
 	tcase_add_test(tc, a_map_costs_what_is_irregular);
 	tcase_add_loop_test(tc, traps_of_old, 0,
 			    sizeof(traps) / sizeof(traps[0]));
+	tcase_add_test(tc, a_scratch_is_no_zone);
 	tcase_add_test(tc, a_walk_is_right_too);
 	tcase_add_test(tc, no_page_is_said);
 	tcase_add_test(tc, interrupted);
@@ -624,7 +659,7 @@ int main(void)
 	tcase_add_loop_test(tc, settings_of_a_drive, 0, 2);
 	tcase_add_test(tc, ranges_that_do_not_fit);
 	tcase_add_loop_test(tc, two_actuators, 0, 3);
-	tcase_add_test(tc, cycle_there_and_back);
+	tcase_add_test(tc, order_there_and_back);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
