@@ -324,6 +324,20 @@ static bool destage_pays(const struct files *files)
 		files->pinned_count >= DESTAGE_BATCH / 4);
 }
 
+bool destage_takes_end(struct files *files)
+{
+	const uint64_t now_ns = env_now_ns(files->fs->env);
+
+	if (now_ns - files->ends_since_ns >= DESTAGE_AGE_NS) {
+		files->ends_since_ns = now_ns;
+		files->ends = 0;
+	}
+	if (files->ends >= DESTAGE_BATCH)
+		return false;
+	files->ends++;
+	return true;
+}
+
 bool destage_is_wanted(const struct files *files)
 {
 	return files->destage_seq &&

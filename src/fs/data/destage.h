@@ -4,7 +4,12 @@
 #ifndef TRAX_DATA_DESTAGE_H
 #define TRAX_DATA_DESTAGE_H
 
+#include "base/units.h"
 #include "fs/data/file_data.h"
+
+/* Logged data is destaged when it is 30 s old, so that the log has room when
+ * much is to be logged. */
+#define DESTAGE_AGE_NS (30 * NS_PER_SECOND)
 
 /* Starts the destages that are due; true: some were started. */
 bool destage_pump(struct files *files);
@@ -13,6 +18,10 @@ void destage_go_on(struct files *files);
 /* Queues destages of a file's pinned blocks for gaps (gap_writeback.h).  Looks
  * at up to *left blocks, and reduces *left by them. */
 void destage_queue_for_gaps(struct file *file, unsigned *left);
+/* Is the end of a small file to be logged and destaged?  The time between two
+ * rounds of destages has room for some of them, and each that is asked about
+ * takes of it. */
+bool destage_takes_end(struct files *files);
 /* Are pinned blocks to be destaged now? */
 bool destage_is_wanted(const struct files *files);
 /* Asks for the destage of everything logged so far. */

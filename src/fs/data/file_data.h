@@ -450,6 +450,9 @@ struct files {
 	uint64_t destage_wanted_seq;	/* record up to which the log has asked
 					 * for destages */
 	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */
+	unsigned ends;		/* ends of small files that were logged since
+				 * ends_since_ns */
+	uint64_t ends_since_ns;
 	int loss;		/* error of data that was given up, for one
 				 * syncfs to report */
 	bool stopped;		/* the file system has failed: files_stop */

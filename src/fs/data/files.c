@@ -27,11 +27,8 @@
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/vnode.h"
 
-/* data is destaged when it has been in the log only for this long, so that the
- * log has room when much is to be logged */
-#define DESTAGE_AGE_NS (30 * NS_PER_SECOND)
-#define DESTAGE_AGES 10u		/* this age is ten times as long while
-					 * destages are written in gaps */
+/* DESTAGE_AGE_NS is ten times as long while destages are written in gaps. */
+#define DESTAGE_AGES 10u
 /* Ages of dirty and pinned data are checked once a second. */
 #define SCAN_NS NS_PER_SECOND
 /* Least number of buffers: dirty blocks for one transaction of TXN_BLOCKS (2

@@ -8,6 +8,7 @@
 
 #include "fs/data/bmap.h"
 #include "fs/data/cache_chunk.h"
+#include "fs/data/destage.h"
 #include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
 #include "fs/data/file_sync.h"
@@ -420,13 +421,28 @@ static bool writeback_has_room(const struct writeback *wb, unsigned n)
 	return true;
 }
 
+/*
+ * Does a small file end with the write-back's first n blocks, and does nobody
+ * wait for them?  Then they go to a new place, with what else is written now:
+ * at their own place they would cost a log record and a seek for each file that
+ * was appended to.  But if few such files come that seek is made in idle time,
+ * and the file stays in one piece.  Not if the log has one of them: it could
+ * not be destaged while the write-back waits for room in the log.
+ */
+static bool writeback_ends_file(const struct writeback *wb, unsigned n)
+{
+	return wb->small && !wb->file->sync && !writeback_has_pin(wb, n) &&
+	       (wb->first + n) * BLOCK_BYTES >= wb->file->size &&
+	       !destage_takes_end(wb->files);
+}
+
 /* Is it better to write these blocks to a new place than to their own? */
 static bool writeback_replaces(const struct writeback *wb, unsigned n)
 {
 	uint64_t sectors = (uint64_t)n * BLOCK_SECTORS;
 	struct block *block = block_find(wb->file, wb->first);
 
-	if (!block->bad_place &&
+	if (!block->bad_place && !writeback_ends_file(wb, n) &&
 	    sectors * 2 < alloc_track_sectors(wb->files->fs->alloc,
 					      wb->file->goal))
 		return false;
@@ -436,10 +452,8 @@ static bool writeback_replaces(const struct writeback *wb, unsigned n)
 /*
  * Does the write-back go on with new blocks behind its mapped ones?  So it does
  * in a small file that was appended to: the block in which it ended is written
- * with the new ones, whose place is chosen now.  At its own place it would cost
- * a log record and a seek.  Not if the log has the block: while the write-back
- * waits for room in the log to be mapped, the block could not be destaged,
- * which makes that room. 1 if so, 0 or an error.
+ * with the new ones, whose place is chosen now (writeback_ends_file says why,
+ * and when not). 1 if so, 0 or an error.
  */
 static int writeback_joins(struct fs_txn *txn, const struct writeback *wb,
 			   unsigned mapped, unsigned n)

@@ -16,6 +16,7 @@
 #define DISK_MIB 1024u
 #define LONE_FILES 2000u		/* each in a directory of its own */
 #define LOOKS 20u		/* at files, for each that is written */
+#define APPENDED 2000u		/* files that are appended to */
 #define METADATA_FILES 28000u
 #define SECOND_NS 1000000000ull
 
@@ -344,6 +345,64 @@ START_TEST(an_append_takes_the_last_block_along)
 }
 END_TEST
 
+/* Nor is the last block of many files logged and then written to its old place
+ * when what is appended fits into it: but for the first of them, all such
+ * blocks go to a new place together.  One that is synced keeps its place. */
+START_TEST(an_append_within_a_block_is_written_with_others)
+{
+	struct scene *w = scene_open();
+	struct files *files = w->rig.fs->files;
+	struct fs_extent extent[4];
+	struct fs_op list = { .type = FS_EXTENTS, .buffer = extent, .size = 4 };
+	const uint64_t half = FILE_BYTES - BLOCK_BYTES / 2;
+	struct fs_op begin = { .type = FS_WRITE, .data = w->data,
+			       .size = half };
+	struct fs_op more = { .type = FS_WRITE, .offset = half,
+			      .data = w->data + half,
+			      .size = FILE_BYTES - half };
+	struct fs_op fsync = { .type = FS_FSYNC };
+	uint64_t writes, *ino = calloc(APPENDED, sizeof(*ino));
+	unsigned i, moved = 0;
+
+	ck_assert_ptr_nonnull(ino);
+	for (i = 0; i < APPENDED; i++) {
+		char name[16];
+
+		name_of(name, sizeof(name), i);
+		ck_assert_int_eq(rig_mknod(&w->rig, w->dir[i % DIRS], name,
+					   S_IFREG | 0644, &ino[i]), 0);
+		make_content(w, ino[i], 0);
+		begin.ino = ino[i];
+		ck_assert_int_eq(rig_do(&w->rig, &begin), 0);
+	}
+	pass(w, 60 * SECOND_NS);
+	writes = sim_counts(w->rig.sim)->writes;
+	for (i = 0; i < APPENDED; i++) {
+		make_content(w, ino[i], 0);
+		more.ino = ino[i];
+		ck_assert_int_eq(rig_do(&w->rig, &more), 0);
+	}
+	fsync.ino = ino[0];
+	ck_assert_int_eq(rig_do(&w->rig, &fsync), 0);
+	pass(w, 60 * SECOND_NS);
+	ck_assert_uint_eq(files->dirty_count + files->pinned_count, 0);
+	ck_assert_uint_le(sim_counts(w->rig.sim)->writes - writes,
+			  APPENDED / 2);
+	rig_crash(&w->rig);
+	for (i = 0; i < APPENDED; i++) {
+		list.ino = ino[i];
+		ck_assert_int_eq(rig_do(&w->rig, &list), 0);
+		ck_assert_uint_le(list.result, i ? 2 : 1);
+		moved += list.result == 2;
+		check_content(w, ino[i], 0);
+		ck_assert_int_eq(rig_forget(&w->rig, ino[i], 1), 0);
+	}
+	ck_assert_uint_ge(moved, APPENDED * 9 / 10);
+	free(ino);
+	scene_close(w);
+}
+END_TEST
+
 /* What belongs together is found without a look at all that is dirty: a sync of
  * many directories took a time that grew with the square of their number. */
 START_TEST(a_sync_does_not_look_at_all_that_is_dirty)
@@ -380,6 +439,7 @@ int main(void)
 	tcase_add_test(tc, written_small_files_stay_in_memory);
 	tcase_add_test(tc, a_sync_does_not_look_at_all_that_is_dirty);
 	tcase_add_test(tc, an_append_takes_the_last_block_along);
+	tcase_add_test(tc, an_append_within_a_block_is_written_with_others);
 	tcase_add_loop_test(tc, metadata_larger_than_memory_survives_a_crash, 0,
 			    sizeof(metadata) / sizeof(*metadata));
 	tcase_set_timeout(tc, 60);
