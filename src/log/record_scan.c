@@ -283,7 +283,8 @@ int scan_tracks(struct log_scan *s)
 		if (p->req.disk.result)
 			scan_units_read(s, p->track->first + p->first,
 					p->sectors, p->buf);
-		scan_piece(s, p);
+		if (!s->rc)
+			scan_piece(s, p);
 		scanned++;
 		if (!piece_next(s, p))
 			continue;
