@@ -138,7 +138,8 @@ shut_down() {
 brick() {
 	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail mkfs
 	"$tools/traxfs" "$1" "$mnt" || fail mount
-	head -c 512K /dev/urandom >"$mnt/file"
+	# Without an x, so that one is a flipped byte.
+	head -c 512K /dev/urandom | tr x y >"$mnt/file"
 	sync "$mnt/file"
 	lbn=$("$tools/traxctl" --json extents "$mnt/file" |
 		sed -n 's/.*"lbn": \([0-9]*\).*/\1/p' | head -1)
