@@ -302,6 +302,8 @@ static void measure(const struct arguments *a, struct disk *disk,
 	if (!prober)
 		return;
 	catch_interrupt(full);
+	if (full)
+		say_measuring(&m);
 	progress_begin(&m.progress, "period");
 	device_realtime(true);
 	rc = measure_some(prober, &o, &verdict, profile);
