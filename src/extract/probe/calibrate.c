@@ -46,8 +46,10 @@
  * from another track. */
 #define TAIL_BEFORE 0.5
 /* Long reads that tell how late each unit of one is, and from how many standard
- * deviations of one angle on they are late. */
+ * deviations of one angle on they are late.  After the first few it is clear of
+ * most drives that they are not: half of that is not reached. */
 #define LATE_VOTES 15u
+#define LATE_FIRST 3u
 #define LATE_SIGMAS 1.0
 /* The share of a drive, as a divisor, in which the medium is fastest. */
 #define FASTEST 8u
@@ -343,7 +345,9 @@ static int find_whole(struct reader *r, double size)
 	n = n > TAIL_MIN ? n : TAIL_MIN;
 	if (n + 2 > most)
 		return 0;
-	for (unsigned i = 0; i < TAIL_VOTES && !err; i++) {
+	/* One vote for it more than two thirds of all decides. */
+	for (unsigned i = 0; i < TAIL_VOTES && !err &&
+	     whole * 3 <= TAIL_VOTES * 2 + 3; i++) {
 		err = try_whole(r, n, &bad, &yes);
 		whole += !bad && yes;
 		all += !bad;
@@ -394,8 +398,8 @@ static int find_order(struct reader *r, double size)
 	if (room > r->units / 2 || units < 2)
 		return 0;
 	at = room + env_random(r->prober->env) % (r->units - room - units);
-	for (unsigned i = 0; i < ORDER_VOTES && others < ORDER_LEAST && !err;
-	     i++) {
+	for (unsigned i = 0; others + (ORDER_VOTES - i) >= ORDER_LEAST &&
+	     others < ORDER_LEAST && !err; i++) {
 		at -= units + env_random(r->prober->env) % TAIL;
 		err = try_order(r, at, units, &other);
 		others += other;
@@ -428,6 +432,9 @@ static int find_late(struct reader *r, double size)
 		if (!err && !a.result)
 			late[k++] = phase_wrap(phase_at(&r->phase,
 							a.complete_ns) - turn);
+		if (k == LATE_FIRST && middle_of(late, k) <
+				LATE_SIGMAS / 2 * r->noise_once)
+			break;
 	}
 	recent_forget(&r->recent);
 	by = k > LATE_VOTES / 2 ? middle_of(late, k) : 0;
