@@ -9,10 +9,11 @@
 #include "extract/probe/phase.h"
 #include "extract/track/store.h"
 
-/* A track goes on a piece when its angle is this near, in revolutions. */
-/* Revolutions: surfaces of as many units a track, of which one has spares. */
-#define SPAN_SAME 0.012
+/* A track goes on a piece when its angle is this near, in revolutions, and when
+ * its units take as much of a revolution, but for so much: of two surfaces with
+ * as many units a track one may have spares. */
 #define ANGLE_SAME 0.004
+#define SPAN_SAME 0.012
 
 static int room(void *array, size_t *have, size_t n, size_t each)
 {
