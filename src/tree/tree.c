@@ -106,7 +106,8 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 bool tree_due(const struct tree *tree)
 {
 	return !list_empty(&tree->doomed) || !list_empty(&tree->granted) ||
-	       !list_empty(&tree->ready) || log_due(tree->log) ||
+	       !list_empty(&tree->ready) || tree->begun ||
+	       log_due(tree->log) ||
 	       (tree->start_rooted && !tree->log_started && !tree->failed);
 }
 

@@ -233,6 +233,7 @@ struct tree {
 	struct rmap_range *rmap_spare[2];	/* memory that is kept for
 						 * rmap.c */
 	struct list waiting, ready, starved, open;
+	bool begun;		/* some that admit_all has not seen */
 	unsigned changing;	/* open transactions that have changed
 				 * something */
 	size_t pins_reserved, new_reserved;

@@ -48,9 +48,11 @@ int tree_begin(struct tree *tree, const struct tree_bounds *bounds,
 {
 	int rc = txn_new(tree, bounds, ops, arg, txn);
 
-	if (!rc)
-		list_add(&tree->waiting, &(*txn)->link);
-	return rc;
+	if (rc)
+		return rc;
+	list_add(&tree->waiting, &(*txn)->link);
+	tree->begun = true;
+	return 0;
 }
 
 int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
@@ -63,6 +65,7 @@ int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
 		return rc;
 	(*txn)->own = true;
 	list_add_front(&tree->waiting, &(*txn)->link);
+	tree->begun = true;
 	return 0;
 }
 
@@ -211,6 +214,7 @@ static void admit_all(struct tree *tree)
 	struct list *pos, *next;
 	bool writers_wait = false, urgent_wait = false;
 
+	tree->begun = false;
 	list_for_each_safe(pos, next, &tree->waiting) {
 		struct tree_txn *txn = list_entry(pos, struct tree_txn, link);
 		const bool urgent = is_urgent(txn);
