@@ -171,6 +171,11 @@ static bool set_moves(struct mount_settings *s, const char *value)
 	return take_switch(value, &s->moves);
 }
 
+static bool set_awake(struct mount_settings *s, const char *value)
+{
+	return take_switch(value, &s->awake);
+}
+
 static bool set_refine(struct mount_settings *s, const char *value)
 {
 	return take_switch(value, &s->refine);
@@ -252,6 +257,7 @@ static const struct row {
 	{ "idle=", set_idle, "0 to 10000 minutes", 0, 0 },
 	{ "quiet=", set_quiet, "1 to 3600000 milliseconds", 0, 0 },
 	{ "budget=", set_budget, "0 to 50 percent", 0, 0 },
+	{ "awake=", set_awake, "0 or 1", FIXED(awake) },
 	{ "moves=", set_moves, "0 or 1", FIXED(moves) },
 	{ "refine=", set_refine, "0 or 1", FIXED(refine) },
 	{ "replicas=", set_replicas, "0 to 4", FIXED(replicas) },
@@ -374,7 +380,7 @@ void mount_settings_init(struct mount_settings *s)
 {
 	*s = (struct mount_settings){
 		.replicas = 1, .scrub_days = SCRUB_DAYS, .refine = true,
-		.moves = true,
+		.moves = true, .awake = true,
 		.budget_ppm = QUEUE_BUDGET_PPM,
 	};
 }

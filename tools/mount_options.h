@@ -28,6 +28,7 @@ struct mount_settings {
 	unsigned budget_ppm;		/* budget of background work, in
 					 * millionths of the head's time */
 	bool refine;		/* measure unknown tracks in idle time */
+	bool awake;		/* processors are kept awake in bursts */
 	bool moves;		/* move data to better places */
 	unsigned replicas;
 	unsigned watermarks[3];		/* per cent: high, low, critical; 0: not

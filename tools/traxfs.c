@@ -367,6 +367,7 @@ static int start_session(struct server *s)
 		.fd = mount_fd(s->mount),
 		.owner = geteuid(),
 		.direct = s->settings.brick,
+		.awake = s->settings.awake,
 		.leave = mount_leave,
 		.leave_arg = s->mount,
 		.remount = server_remount,

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "fuse/burst.h"
 #include "fuse/session_internal.h"
 #include "fuse/low_flush.h"
 #include "fuse/ops.h"
@@ -54,13 +55,6 @@ static bool may_receive(struct session *session)
 	return session->large_free ||
 	       session->large_made < session->large_most;
 }
-
-/*
- * A process that has just been answered often asks again at once.  For 30 us
- * the loop looks for that instead of sleeping, as waking costs more than the
- * request.
- */
-#define SPIN_NS 30000u
 
 /* The descriptors that epoll watches. */
 enum source { SOURCE_KERNEL, SOURCE_DISK, SOURCE_SIGNAL, SOURCE_NOTIFY,
@@ -123,13 +117,13 @@ int session_new(struct fs *fs, const struct session_options *options,
 	session->options = *options;
 	session->large_most = large_most(fs);
 	session->attached = true;
-	session->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	session->epoll_fd = -1;
 	list_init(&session->requests);
 	list_init(&session->syncs);
 	session->writers = hashmap_new();
 	session->growers = hashmap_new();
-	rc = session->writers && session->growers ?
+	session->burst = burst_new(options->awake);
+	rc = session->writers && session->growers && session->burst ?
 			view_new(session, &session->view) : -ENOMEM;
 	if (!rc)
 		rc = scan_files_new(session, &session->scan_files);
@@ -496,7 +490,7 @@ int session_run(struct session *session)
 {
 	struct env *env = session->options.env;
 	uint64_t begin_ns = env_now_ns(env), end_ns;
-	uint64_t busy_until_ns = 0, next_ns = 0, received = 0;
+	uint64_t next_ns = 0, received = 0, burst_ns;
 	bool woken = true;
 
 	/* Its thread begins only now, and so is confined like this one. */
@@ -533,16 +527,19 @@ int session_run(struct session *session)
 		    !fs_idle(session->fs))
 			next_ns = session_work(session);
 		end_ns = measure_turn(session, begin_ns);
-		begin_ns = end_ns;
 		if (asked)
-			busy_until_ns = end_ns + SPIN_NS;
+			burst_asked(session->burst, begin_ns, end_ns);
+		begin_ns = end_ns;
+		burst_ns = burst_run(session->burst, end_ns);
 		spins = sync_is_due(session) ||
-			(session->spins && end_ns < busy_until_ns);
+			burst_spins(session->burst, end_ns);
 		woken = !spins;
 		if (more || session->ended || (spins && !session->uring))
 			continue;
 		/* A ring is asked even when nothing is waited for. */
-		wait_for_work(session, end_ns, spins ? 0 : next_ns);
+		wait_for_work(session, end_ns,
+			      spins ? 0 :
+			      burst_ns < next_ns ? burst_ns : next_ns);
 		if (!spins)
 			begin_ns = env_now_ns(env);
 	}
@@ -586,6 +583,7 @@ void session_free(struct session *session)
 	room_forget_all(session);
 	free(session->low_flush);
 	hashmap_free(session->writers);
+	burst_free(session->burst);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	if (session->receive)

@@ -37,6 +37,8 @@ struct session_options {
 	bool direct;		/* all files are read and written past the
 				   kernel's cache, so that a read is answered
 				   whole or with an error */
+	bool awake;		/* processors are kept awake while requests
+				 * follow each other (burst.h) */
 	uid_t owner;		/* the user who mounted it, who may use
 				 * control.h */
 	/*

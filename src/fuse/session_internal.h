@@ -31,6 +31,8 @@
 /* Slots of files whose pages the kernel may hold, by inode number. */
 #define SESSION_PAGE_SLOTS 4096u
 
+struct burst;
+
 struct session {
 	struct fs *fs;
 	struct notify *notify;
@@ -47,8 +49,7 @@ struct session {
 	bool readable;			/* epoll has seen that the connection
 					 * can be read */
 	uint64_t received;		/* requests received so far */
-	bool spins;			/* the loop may wait for a moment
-					 * without sleeping */
+	struct burst *burst;
 	bool drained;			/* the last look at the connection
 					 * found nothing to read */
 	bool listening;			/* epoll_fd watches the connection */

@@ -54,6 +54,7 @@ START_TEST(a_refusal_has_a_reason)
 		{ "memory=1M", "at least 32M" },
 		{ "replicas=5", "0 to 4" },
 		{ "budget=51", "0 to 50 percent" },
+		{ "awake=2", "0 or 1" },
 		{ "watermarks=5/6/7", "HIGH/LOW/CRITICAL" },
 		{ "nonsense", "not known" },
 		{ "ronly", "not known" },
