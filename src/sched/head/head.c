@@ -221,6 +221,18 @@ bool head_phase_is_known(const struct head *head, uint64_t at_ns)
 	       spindle_sigma(&head->spindle, &head->mech, at_ns) < SIGMA_JUDGED;
 }
 
+/* After a rest the first read shows the phase again. */
+static bool head_predicts_at(const struct head *head, uint64_t now_ns)
+{
+	return head->known && head->accuracy[SEEK_LEARN_READ].on &&
+	       head_phase_is_known(head, now_ns);
+}
+
+bool head_predicts(const struct head *head)
+{
+	return head_predicts_at(head, env_now_ns(head->env));
+}
+
 /* ---- prediction ---- */
 
 uint64_t head_read_end(const struct head *head, uint64_t lbn)
@@ -327,9 +339,7 @@ static void head_state_at(const struct head *head, uint64_t now_ns,
 	*rest = (struct head_rest){ .next = UINT64_MAX };
 	if (!head->known)
 		return;
-	/* After a rest the first read shows the phase again. */
-	head_state->reads = head->accuracy[SEEK_LEARN_READ].on &&
-			head_phase_is_known(head, now_ns);
+	head_state->reads = head_predicts_at(head, now_ns);
 	head_state->writes =
 		head_state->reads && head->accuracy[SEEK_LEARN_WRITE].on;
 	head_state->places = head->places.on &&

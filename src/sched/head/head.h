@@ -153,6 +153,9 @@ void head_get_state(const struct head *head, struct head_state *head_state);
 
 enum head_mode head_mode(const struct head *head);
 
+/* Are reads predicted now?  What is known of the head is used only then. */
+bool head_predicts(const struct head *head);
+
 /* Do all reads of late come from a cache?  Then order does not matter, and the
  * more requests at once the better. */
 bool head_is_cached(const struct head *head);

@@ -58,13 +58,20 @@ uint64_t queue_begin_ns(const struct queue *queue)
 	return busy_ns > now_ns ? busy_ns : now_ns;
 }
 
+bool queue_wants_gaps(const struct queue *queue)
+{
+	return queue->filler && queue->head &&
+	       head_predicts(queue->head) &&
+	       queue->filler->wants(queue->filler_arg);
+}
+
 bool queue_reads_only(const struct queue *queue)
 {
 	int class;
 
 	if (queue->policy || !list_empty(&queue->flushes) ||
 	    (queue->head && head_mode(queue->head) == HEAD_TRIAL) ||
-	    (queue->filler && queue->filler->wants(queue->filler_arg)))
+	    queue_wants_gaps(queue))
 		return false;
 	for (class = 0; class < QUEUE_CLASSES; class++)
 		if (class != QUEUE_READ && queue_class_waits(queue, class))
@@ -442,8 +449,7 @@ static uint32_t gap_inside(const struct queue *queue,
 	if (!(write ? head_state->writes : head_state->reads) ||
 	    !head_state->reads ||
 	    !(write ? mech->zero_latency_write : mech->zero_latency_read) ||
-	    !queue->filler || !queue->filler->gap ||
-	    !queue->filler->wants(queue->filler_arg))
+	    !queue_wants_gaps(queue))
 		return 0;
 	geom_track_of(head_state->geom, req->disk.sector, &track);
 	if (req->disk.sectors > track.sectors / 2)

@@ -227,7 +227,7 @@ struct queue_filler {
 				      const struct head_state *head_state,
 				      uint64_t quiet_ns, uint64_t *again_ns);
 	/* Does the filler want anything?  Requests are then chosen with regard
-	 * to the gap (queue_set_budget). */
+	 * to the gap (queue_set_budget), where there are gaps. */
 	bool (*wants)(void *arg);
 	/* A request of the foreground is over and done() is about to be called:
 	 * the data that it read is in its buffers.  May be NULL. */

@@ -206,6 +206,9 @@ bool queue_is_background(const struct queue *queue);
 
 /* Are there only reads to be done, and is nothing wanted in gaps? */
 bool queue_reads_only(const struct queue *queue);
+/* Does the filler want something that a gap may have room for now?  Without a
+ * head that is followed there are no gaps. */
+bool queue_wants_gaps(const struct queue *queue);
 
 /* Gives the disk what it may have now. */
 void queue_dispatch(struct queue *queue);

@@ -139,7 +139,7 @@ static const struct policy *policy_now(const struct queue *queue,
 		return queue->policy;
 	if (!known)
 		return policy_find("c-look", &unused);
-	if (queue->filler && queue->filler->wants(queue->filler_arg))
+	if (queue_wants_gaps(queue))
 		return policy_find("sptf-sw", &unused);
 	return policy_find("sptf", &unused);
 }
