@@ -8,18 +8,18 @@ command -v python3 >/dev/null || skip "no python3"
 
 # Files of which every other one is deleted again: the others lie apart.
 cat >"$work/fill.py" <<'END'
-import os, random, sys
+import os, random, subprocess, sys
 random.seed(17)
 paths = ["%s/%d" % (sys.argv[1], i) for i in range(1600)]
 for path in paths:
     with open(path, "wb") as f:
         f.write(random.randbytes(random.randrange(20000, 120000)))
-os.sync()
+subprocess.run(["sync", "-f", sys.argv[1]], check=True)
 for path in paths[::2]:
     os.unlink(path)
 for path in paths[1::2]:
     os.utime(path, (1e9, 1e9))
-os.sync()
+subprocess.run(["sync", "-f", sys.argv[1]], check=True)
 END
 
 # What is written meanwhile; what an fsync was answered for must be there.
@@ -53,9 +53,10 @@ kill_in_the_middle() {
 		>/dev/null 2>&1 &
 	scanning=$!
 	rm -f "$work/said"
-	python3 "$work/write.py" "$mnt/log$1" "$work/said" 2>/dev/null &
+	timeout 60 python3 "$work/write.py" "$mnt/log$1" "$work/said" 2>/dev/null &
 	writing=$!
 	until [ -s "$work/said" ]; do
+		kill -0 $writing 2>/dev/null || fail "nothing was written"
 		sleep 0.1
 	done
 	sleep "0.$(($1 * 3 % 10))"
