@@ -26,6 +26,16 @@
  * tracks of them can be read at once with 64 MiB. */
 #define REPLICAS_SHARE 6u
 #define MAX_DEFAULT_BYTES ((size_t)1 << 30)
+/* Of what the process may use this much is taken by default.  The kernel's
+ * pages of the files share the rest: with a quarter of a control group of 256
+ * MB the pages of 20,000 small files did not fit beside it. */
+#define DEFAULT_SIXTEENTHS 3u
+/* One part in this many is for dirty blocks; with little memory, less than
+ * LITTLE_BYTES, one part in SMALL_DIRTY_SHARE: what waits to be written is in
+ * the kernel's pages too. */
+#define DIRTY_SHARE 4u
+#define SMALL_DIRTY_SHARE 8u
+#define LITTLE_BYTES ((size_t)128 << 20)
 
 struct pool {
 	uint8_t *base;
@@ -176,10 +186,10 @@ static size_t usable_bytes(void)
 
 int pool_budget_make(size_t bytes, struct pool_budget *budget)
 {
-	size_t nodes, rest;
+	size_t nodes, dirty, rest;
 
 	if (!bytes) {
-		bytes = usable_bytes() / 4;
+		bytes = usable_bytes() / 16 * DEFAULT_SIXTEENTHS;
 		if (bytes > MAX_DEFAULT_BYTES)
 			bytes = MAX_DEFAULT_BYTES;
 		if (bytes < MIN_BUDGET_BYTES)
@@ -191,10 +201,12 @@ int pool_budget_make(size_t bytes, struct pool_budget *budget)
 	if (nodes < LEAST_NODES_BYTES)
 		nodes = LEAST_NODES_BYTES < bytes / 2 ? LEAST_NODES_BYTES :
 							bytes / 2;
-	rest = bytes - nodes - bytes / 4;
+	dirty = bytes < LITTLE_BYTES ? bytes / SMALL_DIRTY_SHARE :
+				       bytes / DIRTY_SHARE;
+	rest = bytes - nodes - dirty;
 	*budget = (struct pool_budget){
 		.nodes = nodes,
-		.dirty = bytes / 4,
+		.dirty = dirty,
 		.tracks = rest / 2,
 		.replicas = rest / REPLICAS_SHARE,
 		.flight = rest - rest / 2 - rest / REPLICAS_SHARE,

@@ -39,7 +39,7 @@ struct pool_budget {
 };
 
 /*
- * Splits `bytes`; 0: min(25 % of what the process may use, 1 GiB), where that
+ * Splits `bytes`; 0: min(3/16 of what the process may use, 1 GiB), where that
  * is RAM or the tightest memory limit of its cgroup (v1 and v2), whichever is
  * less.  -EINVAL below 32 MiB.
  */

@@ -37,7 +37,7 @@
 #define SMALL_WB_BLOCKS (SMALL_FILE_BYTES / BLOCK_BYTES)
 #define SMALL_WBS 1024u	/* most write-backs of small files under way; together
 			 * they fill some tracks */
-#define SMALL_WB_SHARE 8u	/* least number of buffers of the dirty pool for
+#define SMALL_WB_SHARE 4u	/* least number of buffers of the dirty pool for
 				 * each of these write-backs */
 #define WBS_PER_FILE 4u		/* write-backs of one file at once, at most */
 #define DESTAGE_WBS 12u		/* write-backs kept for destaging */

@@ -776,7 +776,7 @@ static void hear_left(enum msg_level level, const char *line, void *arg)
 START_TEST(statfs_says_what_is_left)
 {
 	static const struct setting setting = {
-		.logical = 512, .physical = 4096, .memory = 64 << 20,
+		.logical = 512, .physical = 4096, .memory = 128 << 20,
 		.mib = 400, .latency_ns = 400000000,
 	};
 	struct fs_op sync = { .type = FS_SYNCFS };

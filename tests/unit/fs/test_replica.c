@@ -240,6 +240,8 @@ START_TEST(copies_serve_across_tracks)
 	struct rig rig;
 
 	open_with(&rig, 64, 1, 1);
+	rig.options.memory_bytes = 128 << 20;
+	rig_remount(&rig);
 	ino = do_create(&rig, "a");
 	noise(buffer, sizeof(buffer), &rng);
 	for (i = 0; i < 2; i++)

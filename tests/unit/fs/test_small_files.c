@@ -43,7 +43,11 @@ static struct scene *scene_open_on(uint64_t mib)
 
 static struct scene *scene_open(void)
 {
-	return scene_open_on(DISK_MIB);
+	struct scene *w = scene_open_on(DISK_MIB);
+
+	w->rig.options.memory_bytes = 128 << 20;
+	rig_remount(&w->rig);
+	return w;
 }
 
 static void scene_close(struct scene *w)
