@@ -134,7 +134,6 @@ void chunks_changed(struct file *file, uint64_t first, uint64_t n)
 	struct chunk *chunk;
 	size_t pos = 0;
 
-	blocks_forget(file, first, end);
 	if (!file->chunks || !hashmap_count(file->chunks))
 		return;
 	if (n / CHUNK_BLOCKS > hashmap_count(file->chunks)) {

@@ -150,86 +150,10 @@ static void block_init(struct file *file, struct block *block, uint64_t index,
 	file->blocks++;
 }
 
-/* ---- Kept blocks ---- */
-
-size_t buffers_free(const struct files *files)
-{
-	return pool_available(files->dirty_pool) + files->kept_count;
-}
-
 bool buffers_short(const struct files *files)
 {
-	return buffers_free(files) <= pool_count(files->dirty_pool) /
-					      SHORT_PART;
-}
-
-/* At most one in this many of the pool's blocks is only kept: the kernel mostly
- * has its page, so the memory serves both better there. */
-#define KEPT_PART 4u
-
-static void block_unkeep(struct file *file, struct block *block)
-{
-	if (!block->kept)
-		return;
-	block->kept = false;
-	list_del(&block->link);
-	file->kept_count--;
-	file->files->kept_count--;
-}
-
-/* There is a block that is kept. */
-static void drop_oldest_kept(struct files *files)
-{
-	struct block *block = list_first(&files->kept, struct block, link);
-	struct file *file = block->file;
-
-	block_drop(file, block);
-	file_unused(file);
-}
-
-void block_keep(struct file *file, struct block *block)
-{
-	struct files *files = file->files;
-
-	if (block->kept || block->dirty || block->pin || block->wb ||
-	    block->foreign)
-		return;
-	if (file->size > SMALL_FILE_BYTES ||
-	    !(file->vnode->refs || file->vnode->opens)) {
-		block_drop(file, block);
-		return;
-	}
-	if (files->kept_count >= pool_count(files->dirty_pool) / KEPT_PART)
-		drop_oldest_kept(files);
-	block->kept = true;
-	list_add(&files->kept, &block->link);
-	file->kept_count++;
-	files->kept_count++;
-}
-
-void blocks_forget(struct file *file, uint64_t first, uint64_t end)
-{
-	struct block *block, *next;
-
-	if (!file->kept_count)
-		return;
-	block = block_at_or_after(file, first);
-	for (; block && block->index < end; block = next) {
-		next = block->next;
-		if (block->kept)
-			block_drop(file, block);
-	}
-}
-
-/* Takes a free buffer, or that of the block that has been kept for longest. */
-static void *buffer_get(struct files *files)
-{
-	void *data = pool_get(files->dirty_pool);
-
-	if (data || list_empty(&files->kept))
-		return data;
-	drop_oldest_kept(files);
-	return pool_get(files->dirty_pool);
+	return pool_available(files->dirty_pool) <=
+	       pool_count(files->dirty_pool) / SHORT_PART;
 }
 
 /* Counts a new block of a small file.  Both counts are halved now and then, so
@@ -245,7 +169,7 @@ static void block_born(struct files *files)
 struct block *block_add(struct file *file, uint64_t index)
 {
 	struct files *files = file->files;
-	void *data = buffer_get(files);
+	void *data = pool_get(files->dirty_pool);
 	struct block *block = files->block_free;
 
 	if (!data)
@@ -287,7 +211,7 @@ bool block_unshare(struct files *files, struct block *block)
 
 	if (!pool_is_shared(files->dirty_pool, block->data))
 		return true;
-	data = buffer_get(files);
+	data = pool_get(files->dirty_pool);
 	if (!data)
 		return false;
 	memcpy(data, block->data, BLOCK_BYTES);
@@ -343,7 +267,6 @@ void block_dirty(struct file *file, struct block *block)
 
 	if (block->dirty)
 		return;
-	block_unkeep(file, block);
 	content_changes(file, false);
 	block->dirty = true;
 	block->stamp = ++files->stamp;
@@ -405,7 +328,6 @@ void block_drop(struct file *file, struct block *block)
 	struct files *files = file->files;
 
 	block_clean(file, block);
-	block_unkeep(file, block);
 	block_unreserve(file, block);
 	if (block->pin)
 		log_pin_drop_later(file, block, 0);

@@ -44,19 +44,8 @@ void block_unreserve(struct file *file, struct block *block);
 void block_drop(struct file *file, struct block *block);
 /* Removes a block unless it is dirty, pinned or in a write-back. */
 void block_drop_clean(struct file *file, struct block *block);
-/*
- * The same for a block that has been written.  A block of a small file stays as
- * long as its buffer is not needed, less than a quarter of the pool has been
- * kept since then, and its vnode exists: it may soon be read or changed again,
- * and the kernel need not have kept its page.
- */
-void block_keep(struct file *file, struct block *block);
-/* Drops the kept blocks among [first, end). */
-void blocks_forget(struct file *file, uint64_t first, uint64_t end);
-/* Number of buffers of the dirty pool that are free or can be made free at
- * once. */
-size_t buffers_free(const struct files *files);
-/* Are so few of them left that no write-back may wait for a gap? */
+/* Are so few buffers of the dirty pool left that no write-back may wait for a
+ * gap? */
 bool buffers_short(const struct files *files);
 
 /* Log pins. */

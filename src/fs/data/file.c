@@ -28,7 +28,7 @@
 size_t files_room(const struct files *files)
 {
 	size_t count = pool_count(files->dirty_pool);
-	size_t left = buffers_free(files);
+	size_t left = pool_available(files->dirty_pool);
 
 	return left > count / 4 ? left - count / 4 : 0;
 }
@@ -96,8 +96,6 @@ void file_unused(struct file *file)
 	struct files *files = file->files;
 	struct vnode *vnode = file->vnode;
 
-	if (!vnode->refs && !vnode->opens)
-		blocks_forget(file, 0, UINT64_MAX);
 	if (file->users || file->writebacks || file->blocks || file->loading ||
 	    vnode->opens || !list_empty(&file->excl_locks) ||
 	    !list_empty(&file->read_waits) || (file->loss && vnode->refs) ||

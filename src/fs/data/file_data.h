@@ -6,10 +6,8 @@
  * Two kinds of memory.  A *block* (4 KiB, dirty pool) is content that the disk
  * does not hold at its place: dirty (newer than the tree), in a write-back
  * (being written), or pinned (the tree's content, durable or about to be in the
- * log, not destaged).  Blocks of small files are kept after they were written
- * (what the tree says), until their buffers are needed.  A *chunk* (64 KiB,
- * track pool) caches what the tree says is on disk, verified, block by block;
- * it is never newer.  Readers take blocks
+ * log, not destaged).  A *chunk* (64 KiB, track pool) caches what the tree says
+ * is on disk, verified, block by block; it is never newer.  Readers take blocks
  * first.
  *
  * `data` and `pinned_data` of a block and the `data` of a write-back own a
@@ -104,7 +102,6 @@ struct block {
 				   * row */
 	bool foreign;		/* its data is not of the pool (read-only
 				 * mounts) */
-	bool kept;		/* it is only kept, see block_keep */
 	struct file *file;
 	uint64_t index;
 	void *data;		/* the newest content */
@@ -114,8 +111,7 @@ struct block {
 				 * the tree, if only the log has it */
 	void *pinned_data;	/* the content in that record; NULL: the block
 				 * is not pinned */
-	struct list link;	/* file->dirty, oldest first; files->kept if
-				 * the block is kept */
+	struct list link;	/* file->dirty, oldest first */
 	uint64_t stamp;		/* value of files->stamp when it became dirty */
 	uint64_t dirty_ns;	/* when its content may have been written first,
 				 * before the kernel passed it on */
@@ -270,7 +266,7 @@ struct file {
 	struct list syncs;		/* struct sync */
 
 	struct block *root, *head;	/* head: lowest index */
-	size_t blocks, dirty_count, pinned_count, reserved_count, kept_count;
+	size_t blocks, dirty_count, pinned_count, reserved_count;
 	struct list dirty;		/* blocks, oldest first */
 	struct list dirty_link;		/* files->dirty_files */
 	struct list group_link;		/* files->dirty_groups */
@@ -348,11 +344,8 @@ struct files {
 	const struct files_ops *ops;
 	struct pool *dirty_pool, *chunk_pool;
 	struct block *block_store, *block_free;
-	struct list kept;		/* blocks, the first written first */
-	size_t kept_count;
 	size_t small_born, small_died;	/* blocks of small files of late: made,
-					 * and deleted while in memory; both
-					 * fade */
+					 * and deleted while dirty; both fade */
 	struct chunk *chunk_store;
 	struct list chunk_free, lru;
 	struct list chunk_waits;		/* struct read_wait that wait

@@ -71,7 +71,6 @@ static void files_lists(struct files *files)
 {
 	unsigned i;
 
-	list_init(&files->kept);
 	list_init(&files->chunk_free);
 	list_init(&files->lru);
 	list_init(&files->paced);

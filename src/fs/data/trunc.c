@@ -113,8 +113,7 @@ void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end)
 
 	for (; block && block->index < end; block = next) {
 		next = block->next;
-		if (file->size <= SMALL_FILE_BYTES &&
-		    (block->dirty || block->kept))
+		if (file->size <= SMALL_FILE_BYTES && block->dirty)
 			file->files->small_died++;
 		block_drop(file, block);
 	}

@@ -196,7 +196,7 @@ void writeback_release(struct writeback *wb, unsigned i, bool ok)
 	block->wb = NULL;
 	pool_put(wb->files->dirty_pool, wb->data[i]);
 	if (ok)
-		block_keep(file, block);
+		block_drop_clean(file, block);
 	else	/* content of a destage is older than any dirty one */
 		block_redirty(file, block,
 			      wb->kind == WB_DESTAGE ? 0 : wb->stamp);

@@ -251,7 +251,7 @@ static void writeback_unasked(struct files *files)
 	bool going = !list_empty(&files->flush[0]) ||
 		     !list_empty(&files->flush[1]);
 
-	if (buffers_free(files) <= count / 2)
+	if (pool_available(files->dirty_pool) <= count / 2)
 		writeback_pressure(files, going ? NULL :
 			      list_first(&files->dirty_files, struct file,
 					 dirty_link));

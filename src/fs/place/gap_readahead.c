@@ -97,7 +97,7 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	head_get_state(fs->head, head_state);
 	/* A file that is being written is not read ahead: the head has better
 	 * uses. */
-	return head_state->reads && file->blocks == file->kept_count &&
+	return head_state->reads && !file->blocks &&
 	       !(block && chunk_block(file, block - 1)) &&
 	       !file_is_streamed(file, block) && !ends_soon(file, block);
 }

@@ -176,7 +176,8 @@ static void check_memory(struct rig *rig)
 
 	ck_assert_uint_eq(files->dirty_count, 0);
 	ck_assert_uint_eq(files->pinned_count, 0);
-	ck_assert_uint_eq(buffers_free(files), pool_count(files->dirty_pool));
+	ck_assert_uint_eq(pool_available(files->dirty_pool),
+			  pool_count(files->dirty_pool));
 }
 
 static void others_make(struct rig *rig, uint64_t *ino)

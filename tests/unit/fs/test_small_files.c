@@ -226,49 +226,6 @@ static void check_content(struct scene *w, uint64_t ino, uint64_t offset)
 	ck_assert_mem_eq(data, w->data, FILE_BYTES);
 }
 
-static uint64_t disk_reads(const struct scene *w)
-{
-	const struct queue_stats *stats = queue_stats(w->rig.fs->queue);
-
-	return stats->class[QUEUE_READ].requests +
-	       stats->class[QUEUE_READ_AHEAD].requests;
-}
-
-/* Of the small files that were written of late, a quarter of the memory for
- * dirty data is read from memory, and their buffers are there for whoever needs
- * them. */
-START_TEST(written_small_files_stay_in_memory)
-{
-	struct scene *w = scene_open();
-	const struct list *pos;
-	struct files *files = w->rig.fs->files;
-	const unsigned n = (unsigned)(pool_count(files->dirty_pool) *
-				      BLOCK_BYTES / FILE_BYTES);
-	uint64_t reads, *ino = calloc(2 * n, sizeof(*ino));
-
-	ck_assert_ptr_nonnull(ino);
-	for (unsigned i = 0; i < 2 * n; i++)
-		ino[i] = create(w, i);
-	ck_assert_int_eq(rig_sync(&w->rig), 0);
-	ck_assert_uint_eq(buffers_free(files), pool_count(files->dirty_pool));
-	ck_assert_uint_eq(files->kept_count, pool_count(files->dirty_pool) / 4);
-	reads = disk_reads(w);
-	list_for_each(pos, &files->kept)
-		check_content(w, list_entry(pos, struct block, link)->file->ino,
-			      0);
-	pass(w, SECOND_NS);
-	ck_assert_uint_eq(disk_reads(w), reads);
-	for (unsigned i = 0; i < n; i++)
-		check_content(w, ino[i], 0);
-	ck_assert_uint_gt(disk_reads(w), reads);
-	for (unsigned i = 0; i < 2 * n; i++)
-		ck_assert_int_eq(rig_forget(&w->rig, ino[i], 1), 0);
-	ck_assert_uint_eq(files->kept_count, 0);
-	free(ino);
-	scene_close(w);
-}
-END_TEST
-
 /* Bytes written for a file, mirrors included; the log of a small disk can't
  * hold what is made of them, so that there are checkpoints meanwhile.  With
  * more memory all nodes fit. */
@@ -440,7 +397,6 @@ int main(void)
 	tcase_add_test(tc, old_data_is_written);
 	tcase_add_test(tc, one_sweep_writes_what_is_not_young);
 	tcase_add_test(tc, little_is_written_where_files_live_shortly);
-	tcase_add_test(tc, written_small_files_stay_in_memory);
 	tcase_add_test(tc, a_sync_does_not_look_at_all_that_is_dirty);
 	tcase_add_test(tc, an_append_takes_the_last_block_along);
 	tcase_add_test(tc, an_append_within_a_block_is_written_with_others);
