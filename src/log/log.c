@@ -2,7 +2,7 @@
  * log.c - adding, committing, waiting, pinning, trimming.
  *
  * Room is promised in bytes of entries and paid in slots.  Three things
- * together stay below RESERVE_PERCENT of all tracks: used slots, records on
+ * together stay below room_percent() of all tracks: used slots, records on
  * their way, and promises (each counted as a record of its own).  They must
  * find slots however the entries are cut into records, because a checkpoint
  * waits for the records before it, so these must not wait for a checkpoint.
@@ -20,11 +20,14 @@
 #include "log/log_internal.h"
 
 /* Percent of all tracks up to which room is promised to any transaction, and up
- * to which it is promised to checkpoints and deletes, which make room.  The
- * last 5 percent are for mirrors and for what the division into records
- * wastes. */
+ * to which it is promised to those that make room: deletes, and new places for
+ * logged data.  The last 5 percent are for mirrors, which a log so full leaves
+ * out, and for what the division into records wastes.  Neither needs anything
+ * when only one record is to come: a transaction that is alone gets all but a
+ * rest for rounding. */
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u
+#define ALONE_PERCENT 99u
 /* Time without a commit after which mirrors are written although their stage is
  * not full. */
 #define MIRROR_DELAY_NS (50 * NS_PER_MS)
@@ -197,10 +200,22 @@ static bool buffers_suffice(const struct log *log, uint64_t bytes)
 	       2 * bytes / payload_most(log) + 2;
 }
 
+bool log_is_alone(const struct log *log)
+{
+	return !log_needed_bytes(log);
+}
+
+static unsigned room_percent(const struct log *log, bool urgent)
+{
+	if (!urgent)
+		return RESERVE_PERCENT;
+	return log_is_alone(log) ? ALONE_PERCENT : URGENT_PERCENT;
+}
+
 bool log_reserve(struct log *log, size_t bytes, bool urgent)
 {
 	const uint64_t limit = log->total_bytes / 100 *
-			       (urgent ? URGENT_PERCENT : RESERVE_PERCENT);
+			       room_percent(log, urgent);
 	const size_t cost = log_record_bytes(log, bytes);
 	const uint64_t need = log_needed_bytes(log) + cost;
 
@@ -490,8 +505,14 @@ void log_unpin(struct log *log, uint64_t seq)
 	assert(log->pins && *pinned_count(log, seq));
 	--*pinned_count(log, seq);
 	--log->pins;
+	log->unpinned++;
 	while (log->pins && !*pinned_count(log, log->pinned_from))
 		log->pinned_from++;
+}
+
+uint64_t log_freed(const struct log *log)
+{
+	return log->unpinned + log->tail_seq;
 }
 
 uint64_t log_oldest_pinned(const struct log *log)

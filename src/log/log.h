@@ -113,11 +113,16 @@ int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 
 /* Reserves room for `bytes` of entries; false: the log is too full (80 %), or
  * too much is on its way to it: try again after the next completion or
- * checkpoint.  `urgent` may use the part kept for checkpoints and deletes.
- * Each reserve is followed by one release with the same bytes, after the
- * log_add. */
+ * checkpoint.  `urgent` may use the part kept for what makes room: 95 %, or
+ * 99 % while the log is alone.  Each reserve is followed by one release with
+ * the same bytes, after the log_add. */
 bool log_reserve(struct log *log, size_t bytes, bool urgent);
 void log_release(struct log *log, size_t bytes);
+/* Is nothing promised and nothing on its way to the log?  Then an urgent
+ * log_reserve that finds no room finds none before something is freed. */
+bool log_is_alone(const struct log *log);
+/* A number that grows whenever something is unpinned, or records are freed. */
+uint64_t log_freed(const struct log *log);
 
 /*
  * Appends the entries of one operation as a whole to the open record (a new

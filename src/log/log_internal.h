@@ -161,6 +161,7 @@ struct log {
 	uint32_t *pinned;
 	size_t pinned_n;
 	uint64_t pinned_from, pins;
+	uint64_t unpinned;		/* number of log_unpin calls */
 
 	struct list waiters;		/* waiters whose records are not durable
 					 * yet */

@@ -74,6 +74,39 @@ static void run_destage(struct tree *tree)
 	tree->destage(tree->destage_arg, durable);
 }
 
+/*
+ * An urgent transaction that finds no room in a log that is alone waits until
+ * logged data is in its place.  That may need a new place, which is such a
+ * transaction, too: then nothing is freed any more, and the file system fails
+ * rather than waiting for ever.  The log keeps what it has for the next mount.
+ *
+ * A write is tried for 35 s at most (disk/fault.h).  Looks are counted, not the
+ * time between the first and the last, as the process may have been stopped.
+ */
+#define STUCK_LOOKS 60u
+#define STUCK_LOOK_NS NS_PER_SECOND
+
+static uint64_t run_log_stuck(struct tree *tree, uint64_t now_ns)
+{
+	struct log_stuck *stuck = &tree->log_stuck;
+
+	if (!stuck->met || tree->failed) {
+		stuck->looks = 0;
+		return UINT64_MAX;
+	}
+	if (!stuck->looks || stuck->freed != log_freed(tree->log))
+		stuck->looks = 0;
+	else if (now_ns < stuck->look_ns)
+		return stuck->look_ns;
+	if (stuck->looks++ == STUCK_LOOKS) {
+		tree_fail(tree, "the log is full of data that finds no place");
+		return now_ns;
+	}
+	stuck->freed = log_freed(tree->log);
+	stuck->look_ns = now_ns + STUCK_LOOK_NS;
+	return stuck->look_ns;
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -96,6 +129,7 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 	}
 	if (txn_run_all(tree))
 		next_ns = now_ns;
+	next_ns = least(next_ns, run_log_stuck(tree, now_ns));
 	if (tree->growth.wanted && !tree->growth.txn && growth_can_help(tree))
 		next_ns = least(next_ns, tree->growth.retry_ns);
 	next_ns = least(next_ns, run_commit(tree, now_ns));

@@ -186,6 +186,16 @@ struct growth {
 				 * root were cut now */
 };
 
+/* ---- A log that nothing frees ---- */
+
+struct log_stuck {
+	bool met;		/* in the last admission an urgent transaction
+				 * found no room in a log that is alone */
+	uint64_t freed;		/* log_freed() when it was looked at last */
+	uint64_t look_ns;	/* not before this time is it looked at again */
+	unsigned looks;		/* in a row that saw no difference */
+};
+
 /* ---- Node tracks that go back (track_leave.c) ---- */
 
 struct leaving {
@@ -244,6 +254,7 @@ struct tree {
 
 	struct checkpoint ckpt;
 	struct growth growth;
+	struct log_stuck log_stuck;
 	struct leaving leaving;
 	struct list loads;	/* loads of groups that are under way */
 	struct list early;	/* waiters for a commit, until the log is

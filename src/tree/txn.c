@@ -182,6 +182,8 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 		 * checkpoint. */
 		if (log_fill_percent(tree->log) >= CKPT_LOG_PERCENT)
 			tree->ckpt.wanted = true;
+		tree->log_stuck.met |= is_urgent(txn) &&
+				       log_is_alone(tree->log);
 		return WAIT_ROOM;
 	}
 	txn->slots = slots;
@@ -214,7 +216,7 @@ static void admit_all(struct tree *tree)
 	struct list *pos, *next;
 	bool writers_wait = false, urgent_wait = false;
 
-	tree->begun = false;
+	tree->begun = tree->log_stuck.met = false;
 	list_for_each_safe(pos, next, &tree->waiting) {
 		struct tree_txn *txn = list_entry(pos, struct tree_txn, link);
 		const bool urgent = is_urgent(txn);

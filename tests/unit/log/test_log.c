@@ -1063,6 +1063,36 @@ START_TEST(reserves_keep_the_log_from_filling)
 }
 END_TEST
 
+/* One that is alone may fill what is kept from several. */
+START_TEST(the_last_room_is_for_one_alone)
+{
+	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
+	const size_t bytes = 4000;
+	unsigned n = 1;
+
+	for (; log_reserve(r.log, bytes, true); n++) {
+		log_release(r.log, bytes);
+		add(&r, n, bytes - 8);
+		if (!log_reserve(r.log, bytes, true))
+			break;
+		log_release(r.log, bytes);
+		ck_assert_int_eq(commit(&r), 0);
+	}
+	/* Beside a record that is on its way 95 % are the end. */
+	ck_assert(!log_is_alone(r.log));
+	ck_assert_int_eq(drain(&r), 0);
+	ck_assert(log_is_alone(r.log));
+	ck_assert_uint_le(log_fill_percent(r.log), 95);
+	ck_assert(log_reserve(r.log, bytes, true));
+	/* What it is promised it gets. */
+	add(&r, n + 1, bytes - 8);
+	log_release(r.log, bytes);
+	ck_assert_int_eq(commit(&r), 0);
+	ck_assert_uint_le(log_fill_percent(r.log), 99);
+	rig_free(&r);
+}
+END_TEST
+
 /* ---- Errors ------------------------------------------------------------- */
 
 START_TEST(write_errors_are_retried)
@@ -1414,6 +1444,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, held_records_are_kept);
 	tcase_add_test(tc, lost_data_record_is_told);
 	tcase_add_test(tc, reserves_keep_the_log_from_filling);
+	tcase_add_test(tc, the_last_room_is_for_one_alone);
 	tcase_add_loop_test(tc, write_errors_are_retried, 0, 2);
 	tcase_add_test(tc, a_bad_track_is_left);
 	tcase_add_loop_test(tc, errors_everywhere_fail_the_log, 0, 2);

@@ -127,6 +127,36 @@ START_TEST(logged_data_is_found_again)
 }
 END_TEST
 
+/* Data that is never destaged fills the log until not even a transaction that
+ * would free some finds room: the file system fails, and the log is kept. */
+START_TEST(a_log_that_nothing_frees_fails_the_tree)
+{
+	static const struct tree_bounds bounds = {
+		.nodes = 1, .new_nodes = 1, .urgent = true,
+		.log_bytes = 3 * TRAX_BLOCK_BYTES,
+	};
+	struct logged l = { .ino = 70, .fill = 'x' };
+	const struct tree_data *data;
+	size_t n = 0;
+	int rc;
+
+	world_init(&w, 6, 100, 100, _i);
+	ck_assert_int_eq(world_mount(&w), 0);
+	while (!(rc = world_do(&w, &bounds, log_one, &l, NULL))) {
+		ck_assert_int_eq(world_commit(&w), 0);
+		l.block += 2;
+		n += 2;
+	}
+	ck_assert_int_eq(rc, -EROFS);
+	ck_assert(tree_failed(w.tree));
+	ck_assert_uint_gt(log_fill_percent(tree_log(w.tree)), 95);
+	crash_and_open();
+	ck_assert_uint_eq(tree_recovered_data(w.tree, &data), n);
+	check_data(0, 70, 0, 'x');
+	world_fini(&w);
+}
+END_TEST
+
 /* ---- Owners ---- */
 
 struct put_owner {
@@ -745,6 +775,7 @@ int main(void)
 
 	msg_set_level(MSG_ERROR);
 	tcase_add_test(tc, logged_data_is_found_again);
+	tcase_add_loop_test(tc, a_log_that_nothing_frees_fails_the_tree, 0, 2);
 	tcase_add_test(tc, owners_put_are_taken_from_the_free_space);
 	tcase_add_test(tc, counters_of_inodes_survive_a_crash);
 	tcase_add_test(tc, leaves_share_with_their_neighbours);
