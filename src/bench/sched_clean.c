@@ -147,9 +147,10 @@ static int measure(const struct sched_options *options, unsigned percent,
 		err = moves_open(u.fs, &u.moves);
 	if (u.moves)
 		moves_order_pause(u.moves, true);
-	row->full = used_full(&u);
-	if (!err)
+	if (!err) {
+		row->full = used_full(&u);
 		err = load_run(&u, options, way, row);
+	}
 	if (u.moves)
 		moves_get_status(u.moves, &row->moved);
 	used_close(&u);

@@ -309,45 +309,48 @@ struct scan_outcome {
 	unsigned ended;
 };
 
-static int measure(const struct sched_options *options,
-		   const struct scan_clients *load, double part,
-		   struct scan_outcome *out)
+static int run_clients(struct scan_bench *b,
+		       const struct sched_options *options, double part,
+		       struct scan_outcome *out)
 {
-	struct scan_bench *b = calloc(1, sizeof(*b));
-	uint64_t begun_ns;
+	uint64_t begun_ns = sim_now_ns(b->rig.sim);
 	unsigned i;
-	int err;
 
-	if (!b)
-		return -ENOMEM;
-	b->load = load;
-	err = make_fs(options, b);
-	b->most = options->requests ? options->requests : REQUESTS;
-	if (options->quick)
-		b->most /= 10;
-	b->response_ns = calloc(b->most, sizeof(double));
-	if (!err && !b->response_ns)
-		err = -ENOMEM;
-	if (!err && part > 0)
-		err = scan_start(b, part);
+	b->err = part > 0 ? scan_start(b, part) : 0;
 	for (i = 0; i < b->load->clients; i++) {
 		b->client[i].bench = b;
 		b->client[i].seed = options->seed * 1000 + i;
 		b->client[i].wake_ns = think(&b->client[i]);
 	}
-	begun_ns = sim_now_ns(b->rig.sim);
-	b->err = err;
 	while (!b->err && b->answered < b->most)
 		clients_turn(b, part);
-	err = b->err;
-	if (!err) {
-		out->ns = (double)(sim_now_ns(b->rig.sim) - begun_ns);
-		out->given = given_now(b);
-		out->disk_bytes = (double)geom_sectors(b->rig.geom) * 512;
-		out->ended = b->ended;
-		rig_sum_up(b->response_ns, b->most, &out->mean_ns,
-			   &out->p99_ns);
-	}
+	if (b->err)
+		return b->err;
+	out->ns = (double)(sim_now_ns(b->rig.sim) - begun_ns);
+	out->given = given_now(b);
+	out->disk_bytes = (double)geom_sectors(b->rig.geom) * 512;
+	out->ended = b->ended;
+	rig_sum_up(b->response_ns, b->most, &out->mean_ns, &out->p99_ns);
+	return 0;
+}
+
+static int measure(const struct sched_options *options,
+		   const struct scan_clients *load, double part,
+		   struct scan_outcome *out)
+{
+	struct scan_bench *b = calloc(1, sizeof(*b));
+	int err;
+
+	if (!b)
+		return -ENOMEM;
+	b->load = load;
+	b->most = options->requests ? options->requests : REQUESTS;
+	if (options->quick)
+		b->most /= 10;
+	b->response_ns = calloc(b->most, sizeof(double));
+	err = b->response_ns ? make_fs(options, b) : -ENOMEM;
+	if (!err)
+		err = run_clients(b, options, part, out);
 	file_scans_close(b->scans);
 	if (b->fs)
 		fs_close(b->fs);

@@ -80,4 +80,15 @@ refused 2 "no share" scan --path / --promote-last some --sum
 	fail "traxbench: a seed that is no number"
 grep -q '^traxbench sched: not a number: "many"' "$said" ||
 	fail "traxbench: $(cat "$said")"
+for experiment in free scan pass files place gap_writeback reads streams \
+	deadlines mix segments age clean postmark fsync unpack tpcb recover \
+	scale cut; do
+	"$top_builddir/traxbench" sched -q -d /nowhere.json $experiment \
+		>"$said" 2>&1
+	code=$?
+	[ $code = 1 ] ||
+		fail "sched $experiment: $code, $(cat "$said")"
+	grep -q '^traxbench: error: /nowhere.json: No such file' "$said" ||
+		fail "sched $experiment: $(cat "$said")"
+done
 echo "all good"
