@@ -33,8 +33,9 @@
 #define ROUND_NS 1000u
 /* Idle time begins after this many times the recent gap of the foreground. */
 #define QUIET_GAPS 10u
-/* The guards behind free reads, one for the first of a gap and one for the
- * rest.  Each missed revolution widens its guard by 1/GUARD_PART turn, to
+/* The guards behind free reads: one for the first of a gap, one for such a
+ * first one that goes on where the last access ends, and one for the rest.
+ * Each missed revolution widens its guard by 1/GUARD_PART turn, to
  * 1/GUARD_MOST_PART turn at most; the guard decays so that missed revolutions
  * cost 1/GUARD_COST of the time in equilibrium. */
 #define GUARD_COST 400u
@@ -88,6 +89,17 @@ static void plan_check_delay(struct freeblock *fb,
 	};
 }
 
+/* Is a read that is handed over now decoded so long before the last access ends
+ * that it goes on there without losing a turn? */
+static bool stream_in_time(const struct freeblock *fb,
+			   const struct head_state *head_state)
+{
+	return !fb->extra_stream_ns ||
+	       head_state_start_ns(head_state, false) >=
+		       head_state->now_ns + head_state->read_overhead_ns +
+			       head_state->late_ns + fb->extra_stream_ns;
+}
+
 static void plan_search(struct freeblock *fb,
 			const struct head_state *head_state)
 {
@@ -103,6 +115,8 @@ static void plan_search(struct freeblock *fb,
 	struct gap_plan plan;
 	struct list *pos;
 
+	if (!stream_in_time(fb, head_state))
+		guarded.stream_lbn = UINT64_MAX;
 	guarded.read_guard_ns += fb->extra_guard_ns;
 	/* A host that is late by this much may also be early now and then. */
 	guarded.read_early_ns += fb->extra_guard_ns / 4;
@@ -147,10 +161,15 @@ static void plan_make(struct freeblock *fb, const struct head_state *head_state,
 	plan_check_delay(fb, head_state);
 }
 
+/* The check of the request that has the gap at hand. */
+static struct delay_check *watch_of(struct freeblock *fb)
+{
+	return &fb->delay_check[(fb->delay_checks - 1) % GAP_FILL_DELAY_CHECKS];
+}
+
 static void plan_used(struct freeblock *fb, const char *task)
 {
-	struct delay_check *watch = &fb->delay_check[(fb->delay_checks - 1) %
-						     GAP_FILL_DELAY_CHECKS];
+	struct delay_check *watch = watch_of(fb);
 
 	fb->stats.gaps_used += !watch->used;
 	watch->used = true;
@@ -236,6 +255,8 @@ static struct queue_request *piece_read(struct freeblock *fb,
 	fb->stats.passed_ns += sector_ns * sectors;
 	freeblock_take(fb, piece->sector, sectors);
 	plan_used(fb, fb->plan_task);
+	if (piece == fb->plan.piece && piece->sector == head_state->stream_lbn)
+		watch_of(fb)->streams = true;
 	return &free_read->req;
 }
 
@@ -610,7 +631,8 @@ static void extra_guard_move(uint64_t *guard_ns, uint64_t turn_ns,
  * The guards let 2 % of all moves miss their target, and a free read is a move
  * more.  So they are widened until the turns that are missed cost no more than
  * their part of the time: those missed by what a gap begins with, for which the
- * host may be late, and those missed by what follows it, apart.
+ * host may be late, those missed by what goes on where the last access ends and
+ * came too late for that, and those missed by what follows in a gap, apart.
  */
 static void extra_guards_follow(struct freeblock *fb,
 				const struct delay_check *watch,
@@ -623,15 +645,16 @@ static void extra_guards_follow(struct freeblock *fb,
 	if (since_ns > GUARD_GAP_NS)
 		since_ns = GUARD_GAP_NS;
 	extra_guard_move(&fb->extra_guard_ns, watch->turn_ns, since_ns,
-			 missed && watch->first_late);
+			 missed && watch->first_late && !watch->streams);
+	extra_guard_move(&fb->extra_stream_ns, watch->turn_ns, since_ns,
+			 missed && watch->first_late && watch->streams);
 	extra_guard_move(&fb->extra_next_guard_ns, watch->turn_ns, since_ns,
 			 missed && !watch->first_late);
 }
 
 void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk)
 {
-	struct delay_check *watch = &fb->delay_check[(fb->delay_checks - 1) %
-						     GAP_FILL_DELAY_CHECKS];
+	struct delay_check *watch = watch_of(fb);
 	const struct gap_extent *piece = &fb->plan.piece[0];
 
 	if (watch->used && fb->plan.pieces_n &&

@@ -49,6 +49,7 @@ struct delay_check {
 	bool used;		/* a free read goes before it */
 	const char *task;	/* name of the task that it is for */
 	bool first_late;	/* the first of its free reads came late */
+	bool streams;		/* that went on where the access before ended */
 	uint64_t lbn;
 	uint64_t made_ns, over_ns;	/* when it was expected to be over, and
 					 * when that was computed */
@@ -84,8 +85,11 @@ struct freeblock {
 	const char *idle_task;		/* name of its task */
 	uint64_t idle_lbn;		/* where the next idle step begins */
 
-	/* Added to the guards: for the first read of a gap, for the rest. */
-	uint64_t extra_guard_ns, extra_next_guard_ns;
+	/* Added to the guards: for the first read of a gap, for the rest, and
+	 * to the host's lateness for one that goes on where the last access
+	 * ends: that has no guard, but must be there before the head goes on
+	 * turning. */
+	uint64_t extra_guard_ns, extra_next_guard_ns, extra_stream_ns;
 	uint64_t narrowed_ns;		/* when the guards were last reduced */
 
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
