@@ -16,6 +16,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/random.h"
+#include "base/sort.h"
+
 #define BOUNDARIES (FIT_READS / 2)
 #define TRIES 64u
 /* Of a revolution: further from the middle is elsewhere. */
@@ -34,22 +37,6 @@
 #define WRONG_PERCENT 20u
 #define LOOKS 2u
 
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* First LBNs of known tracks behind known tracks, ascending: one way over the
  * disk costs the least. */
 static unsigned pick(const struct profile *profile, uint64_t seed,
@@ -63,12 +50,12 @@ static unsigned pick(const struct profile *profile, uint64_t seed,
 		if (tracks < 2)
 			break;
 		geom_track_at(profile->geom,
-			      1 + next_random(&seed) % (tracks - 1), &track);
+			      1 + random_next(&seed) % (tracks - 1), &track);
 		geom_track_at(profile->geom, track.index - 1, &before);
 		if (track.known && before.known)
 			lbn[n++] = track.first;
 	}
-	qsort(lbn, n, sizeof(*lbn), compare);
+	qsort(lbn, n, sizeof(*lbn), sort_u64_cmp);
 	/* Where few are known one is met again, and a cache has it. */
 	for (i = 0, tracks = n, n = 0; i < tracks; i++)
 		if (!i || lbn[i] != lbn[i - 1])

@@ -1,8 +1,16 @@
 /*
- * verify.c - boundaries looked at one by one.
+ * verify.c - looks at the beginnings of tracks, and rules that they must obey.
  *
- * What does not fit is looked at again: completions that come late do not come
- * as late a second time.
+ * A look is the angles of the first unit of a track and of the last one of the
+ * track before it.  What is believed obeys these rules:
+ *
+ *   1  Behind a boundary the angle leaps by the skew; half of it is no leap.
+ *   2  Beside what is not known there is some leap, whichever.
+ *   3  From the first unit of a track to its last it turns as far as its size
+ *      says.
+ *
+ * What breaks one is looked at again: completions that come late do not come as
+ * late a second time.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,6 +27,119 @@
 #define OTHERS 48u
 #define FIND_TRIES 64u
 
+/* Angles as read; NAN: they could not be. */
+struct look {
+	double before, after;
+};
+
+struct verifier {
+	struct prober *prober;
+	const struct geom *geom;
+	uint32_t unit;
+	double period_ns, tolerance;
+	/* By track; tracks that are not looked at take no memory. */
+	struct look *look;
+	bool *wanted;		/* to be looked at */
+	uint64_t n;
+	struct verify *found;	/* where some are looked at */
+	bool *bad;		/* that break a rule; where all are looked at */
+	void (*progress)(void *arg, double part);
+	void *arg;
+};
+
+static int begin(struct verifier *v, uint64_t period_ps)
+{
+	v->unit = v->prober->limits->physical_bytes / SECTOR_BYTES;
+	v->period_ns = (double)period_ps / 1e3;
+	v->tolerance = fmax(TOLERANCE, TOLERANCE_NS / v->period_ns);
+	v->n = geom_tracks(v->geom);
+	v->wanted = calloc(v->n, sizeof(*v->wanted));
+	v->look = calloc(v->n, sizeof(*v->look));
+	return v->wanted && v->look ? 0 : -ENOMEM;
+}
+
+static void end(struct verifier *v)
+{
+	free(v->wanted);
+	free(v->look);
+}
+
+/* ---- Looks ---- */
+
+static uint64_t first_unit(const struct verifier *v, const struct geom_track *t)
+{
+	return (t->first + v->unit - 1) / v->unit * v->unit;
+}
+
+/* Of the track that ends there. */
+static uint64_t last_unit(const struct verifier *v, uint64_t end)
+{
+	return (end - v->unit) / v->unit * v->unit;
+}
+
+static int read_one(struct verifier *v, uint64_t sector, double *turn)
+{
+	struct probe_access a = { .sector = sector, .sectors = v->unit };
+	int err = v->prober->access(v->prober, &a, 1, 1);
+
+	*turn = err || a.result ? NAN :
+		fmod((double)a.complete_ns, v->period_ns) / v->period_ns;
+	return err;
+}
+
+/* The later one first: what a drive reads ahead is behind it. */
+static int look_at(struct verifier *v, uint64_t i)
+{
+	struct look *look = &v->look[i];
+	struct geom_track t;
+	int err;
+
+	geom_track_at(v->geom, i, &t);
+	look->before = NAN;
+	err = read_one(v, first_unit(v, &t), &look->after);
+	if (!err && t.first >= v->unit)
+		err = read_one(v, last_unit(v, t.first), &look->before);
+	return err;
+}
+
+/* So much else that a cache forgets what was looked at. */
+static int read_others(struct verifier *v)
+{
+	uint64_t units = v->prober->limits->sectors / v->unit;
+	double turn;
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < OTHERS; i++)
+		err = read_one(v, env_random(v->prober->env) % units * v->unit,
+			       &turn);
+	return err;
+}
+
+/* All that are wanted, until `judge` wants none.  Downwards: what is read ahead
+ * has been read already. */
+static int look_at_all(struct verifier *v, bool (*judge)(struct verifier *v))
+{
+	int err = 0;
+
+	for (unsigned look = 0; !err && look < LOOKS; look++) {
+		err = look ? read_others(v) : 0;
+		for (uint64_t i = v->n; !err && i-- > 0;) {
+			if (v->wanted[i])
+				err = look_at(v, i);
+			if (v->progress && !look && i % 64 == 0)
+				v->progress(v->arg,
+					    1 - (double)i / (double)v->n);
+		}
+		if (err || !judge(v))
+			break;
+	}
+	return err;
+}
+
+/* ---- Rules ---- */
+
+enum answer { NOTHING, RIGHT, WRONG, UNREADABLE, NO_LEAP };
+
 static double off_by(double turn, double expected)
 {
 	double off = turn - expected;
@@ -26,285 +147,162 @@ static double off_by(double turn, double expected)
 	return fabs(off - floor(off + 0.5));
 }
 
-static int read_one(struct prober *prober, uint64_t sector, uint32_t unit,
-		    struct probe_access *a)
+/* As it is believed. */
+static double turn_between(const struct verifier *v, uint64_t from, uint64_t to)
 {
-	*a = (struct probe_access){ .sector = sector, .sectors = unit };
-	return prober->access(prober, a, 1, 1);
+	return reach_angle(v->geom, to, v->unit) -
+	       reach_angle(v->geom, from, v->unit);
 }
 
-/* Once: how far the angle between the two is from what is believed; NAN: it
- * could not be read. */
-static int look(struct prober *prober, const struct geom *geom,
-		double period_ns, uint64_t before, uint64_t after,
-		uint32_t unit, double *off)
+/* Rules 1 and 2.  Without much of a leap it need not show where a track
+ * begins. */
+static enum answer rule_leap(const struct verifier *v, uint64_t i)
 {
-	struct probe_access a, b;
+	const struct look *look = &v->look[i];
+	struct geom_track t, last;
+	double turn, leap;
+
+	geom_track_at(v->geom, i, &t);
+	if (t.first < v->unit)
+		return isnan(look->after) ? UNREADABLE : RIGHT;
+	if (isnan(look->before) || isnan(look->after))
+		return UNREADABLE;
+	geom_track_at(v->geom, i - 1, &last);
+	if (!t.known || !last.known)
+		return off_by(look->after, look->before) > LEAST_LEAP ? RIGHT :
+									WRONG;
+	turn = turn_between(v, last_unit(v, t.first), first_unit(v, &t));
+	leap = off_by(turn, 0);
+	if (leap >= LEAST_LEAP)
+		return off_by(look->after - look->before, turn) <
+		       fmin(v->tolerance, leap / 2) ? RIGHT : WRONG;
+	return off_by(look->after - look->before, turn) < v->tolerance ?
+		       NO_LEAP : WRONG;
+}
+
+/* Rule 3, of a track and the next. */
+static bool rule_size(const struct verifier *v, uint64_t i)
+{
+	struct geom_track t;
 	double turn;
-	int err = read_one(prober, after, unit, &a);
 
-	*off = NAN;
-	if (!err && !a.result)
-		err = read_one(prober, before, unit, &b);
-	if (err || a.result || b.result)
-		return err;
-	turn = -(double)(b.complete_ns - a.complete_ns) / period_ns;
-	*off = off_by(turn, reach_angle(geom, after, unit) -
-			    reach_angle(geom, before, unit));
-	return 0;
+	geom_track_at(v->geom, i, &t);
+	turn = turn_between(v, first_unit(v, &t),
+			    last_unit(v, t.first + t.sectors));
+	return off_by(v->look[i + 1].before - v->look[i].after, turn) <
+	       v->tolerance;
 }
 
-/* One boundary, and how often it fitted. */
-struct candidate {
-	uint64_t lbn;
-	unsigned right, wrong, errors;
-};
+/* ---- Some boundaries ---- */
 
-static int check_one(struct prober *prober, const struct geom *geom,
-		     double period_ns, struct candidate *c)
+/* At random. */
+static void want_some(struct verifier *v, unsigned n)
 {
-	uint32_t unit = prober->limits->physical_bytes / SECTOR_BYTES;
-	uint64_t before = (c->lbn - unit) / unit * unit;
-	uint64_t after = (c->lbn + unit - 1) / unit * unit;
-	double tolerance = TOLERANCE_NS / period_ns, off, leap;
-	int err;
-
-	/* Halfway between a leap and none is as far as it goes. */
-	tolerance = tolerance > TOLERANCE ? tolerance : TOLERANCE;
-	leap = off_by(reach_angle(geom, after, unit),
-		      reach_angle(geom, before, unit));
-	if (leap < LEAST_LEAP)
-		return 0;
-	tolerance = tolerance < leap / 2 ? tolerance : leap / 2;
-	err = look(prober, geom, period_ns, before, after, unit, &off);
-	c->right += off < tolerance;
-	c->wrong += off >= tolerance;
-	c->errors += isnan(off);
-	return err;
-}
-
-/* So much else that a cache forgets what was looked at. */
-static int read_others(struct prober *prober)
-{
-	uint32_t unit = prober->limits->physical_bytes / SECTOR_BYTES;
-	uint64_t units = prober->limits->sectors / unit;
-	struct probe_access a;
-	int err = 0;
-
-	for (unsigned i = 0; !err && i < OTHERS; i++)
-		err = read_one(prober, env_random(prober->env) % units * unit,
-			       unit, &a);
-	return err;
-}
-
-static unsigned choose(struct prober *prober, const struct geom *geom,
-		       struct candidate *list, unsigned n)
-{
-	uint64_t tracks = geom_tracks(geom);
 	struct geom_track track, before;
 	unsigned found = 0;
 
-	for (unsigned i = 0; tracks > 2 && found < n && i < FIND_TRIES * n;
-	     i++) {
-		geom_track_at(geom, 1 + env_random(prober->env) % (tracks - 2),
-			      &track);
-		geom_track_at(geom, track.index - 1, &before);
-		if (track.known && before.known && track.first >= 64)
-			list[found++].lbn = track.first;
+	for (unsigned i = 0; v->n > 2 && found < n && i < FIND_TRIES * n; i++) {
+		geom_track_at(v->geom, 1 + env_random(v->prober->env) %
+					   (v->n - 2), &track);
+		geom_track_at(v->geom, track.index - 1, &before);
+		if (!track.known || !before.known || track.first < 64)
+			continue;
+		found++;
+		v->wanted[track.index] = true;
 	}
-	return found;
+}
+
+/* What is wrong stays wanted. */
+static bool judge_boundaries(struct verifier *v)
+{
+	struct verify *found = v->found;
+	struct geom_track t;
+
+	found->wrong = 0;
+	for (uint64_t i = v->n; i-- > 0;) {
+		enum answer answer = v->wanted[i] ? rule_leap(v, i) : NOTHING;
+
+		found->right += answer == RIGHT;
+		found->wrong += answer == WRONG;
+		found->undecided += answer == UNREADABLE || answer == NO_LEAP;
+		found->unreadable += answer == UNREADABLE;
+		v->wanted[i] = answer == WRONG;
+		if (!v->wanted[i])
+			continue;
+		geom_track_at(v->geom, i, &t);
+		found->first_wrong = t.first;
+	}
+	return found->wrong;
 }
 
 int verify_boundaries(struct prober *prober, const struct geom *geom,
 		      uint64_t period_ps, unsigned n, struct verify *verify)
 {
-	struct candidate *list = calloc(n + 1, sizeof(*list));
-	bool doubts = true;
-	int err = 0;
+	struct verifier v = {
+		.prober = prober, .geom = geom, .found = verify,
+	};
+	int err = begin(&v, period_ps);
 
-	if (!list)
-		return -ENOMEM;
 	*verify = (struct verify){ .first_wrong = UINT64_MAX };
-	n = choose(prober, geom, list, n);
-	for (unsigned look = 0; !err && look < LOOKS && doubts; look++) {
-		doubts = false;
-		err = look ? read_others(prober) : 0;
-		for (unsigned i = 0; !err && i < n; i++) {
-			if (look && list[i].right >= list[i].wrong)
-				continue;
-			err = check_one(prober, geom, (double)period_ps / 1e3,
-					&list[i]);
-			doubts |= list[i].right < list[i].wrong;
-		}
+	if (!err) {
+		want_some(&v, n);
+		err = look_at_all(&v, judge_boundaries);
 	}
-	for (unsigned i = 0; !err && i < n; i++) {
-		verify->right += list[i].right && list[i].right >=
-							  list[i].wrong;
-		verify->wrong += list[i].wrong > list[i].right;
-		verify->undecided += !list[i].right && !list[i].wrong;
-		verify->unreadable += !list[i].right && !list[i].wrong &&
-				      list[i].errors;
-		if (list[i].wrong > list[i].right &&
-		    list[i].lbn < verify->first_wrong)
-			verify->first_wrong = list[i].lbn;
-	}
-	free(list);
+	if (!verify->wrong)
+		verify->first_wrong = UINT64_MAX;
+	end(&v);
 	return err;
 }
 
 /* ---- Every track ---- */
 
-/* Both sides of the beginning of a track, as angles; NAN: not read. */
-struct ends {
-	double before, after;
-};
-
-struct walk {
-	struct prober *prober;
-	const struct geom *geom;
-	double period_ns;
-	struct ends *ends;	/* by track */
-	uint64_t tracks;
-};
-
-static double turn_of(const struct walk *w, uint64_t at_ns)
+/* Of the bad ones both ends are looked at. */
+static bool want_bad(struct verifier *v)
 {
-	return (double)(at_ns % (uint64_t)(w->period_ns * 1e6)) /
-	       w->period_ns;
-}
-
-static int read_ends(struct walk *w, uint64_t i)
-{
-	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
-	struct probe_access a;
-	struct geom_track t;
-	int err;
-
-	w->ends[i] = (struct ends){ NAN, NAN };
-	geom_track_at(w->geom, i, &t);
-	err = read_one(w->prober, (t.first + unit - 1) / unit * unit, unit,
-		       &a);
-	if (!err && !a.result)
-		w->ends[i].after = turn_of(w, a.complete_ns);
-	if (err || t.first < unit)
-		return err;
-	err = read_one(w->prober, (t.first - unit) / unit * unit, unit, &a);
-	if (!err && !a.result)
-		w->ends[i].before = turn_of(w, a.complete_ns);
-	return err;
-}
-
-/* Is the turn from one sector to another what it should be? */
-static bool turns(const struct walk *w, double from, double to,
-		  uint64_t from_sector, uint64_t to_sector)
-{
-	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
-	double tolerance = TOLERANCE_NS / w->period_ns;
-
-	tolerance = tolerance > TOLERANCE ? tolerance : TOLERANCE;
-	return off_by(to - from, reach_angle(w->geom, to_sector, unit) -
-				 reach_angle(w->geom, from_sector, unit)) <
-	       tolerance;
-}
-
-/* Does a track begin where it is believed to?  Without much of a leap that
- * need not show.  Next to what is not known there is some leap, whichever. */
-static bool leaps(const struct walk *w, uint64_t i)
-{
-	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
-	uint64_t before, after;
-	struct geom_track t, last;
-	double leap, seen = off_by(w->ends[i].after, w->ends[i].before);
-
-	geom_track_at(w->geom, i, &t);
-	if (t.first < unit)
-		return !isnan(w->ends[i].after);
-	geom_track_at(w->geom, i - 1, &last);
-	if (!t.known || !last.known)
-		return seen > LEAST_LEAP;
-	before = (t.first - unit) / unit * unit;
-	after = (t.first + unit - 1) / unit * unit;
-	leap = off_by(reach_angle(w->geom, after, unit),
-		      reach_angle(w->geom, before, unit));
-	return turns(w, w->ends[i].before, w->ends[i].after, before, after) &&
-	       (leap < LEAST_LEAP || seen > leap / 2);
-}
-
-static bool track_holds(const struct walk *w, uint64_t i)
-{
-	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
-	struct geom_track t;
-
-	geom_track_at(w->geom, i, &t);
-	if (!leaps(w, i))
-		return false;
-	if (i + 1 == w->tracks)
-		return true;
-	return leaps(w, i + 1) &&
-	       turns(w, w->ends[i].after, w->ends[i + 1].before,
-		     (t.first + unit - 1) / unit * unit,
-		     (t.first + t.sectors - unit) / unit * unit);
-}
-
-/* Downwards: what is read ahead has been read already. */
-static int look_at_all(struct walk *w, const bool *which,
-		       void (*progress)(void *arg, double part), void *arg)
-{
-	struct geom_track t;
-	int err = 0;
-
-	for (uint64_t i = w->tracks; !err && i-- > 0;) {
-		geom_track_at(w->geom, i, &t);
-		if ((t.known && which[i]) ||
-		    (i && which[i - 1]))
-			err = read_ends(w, i);
-		if (progress && i % 64 == 0)
-			progress(arg, 1 - (double)i / (double)w->tracks);
-	}
-	return err;
-}
-
-static bool judge_all(const struct walk *w, bool *bad)
-{
-	struct geom_track t;
 	bool any = false;
 
-	for (uint64_t i = 0; i < w->tracks; i++) {
-		geom_track_at(w->geom, i, &t);
-		bad[i] = bad[i] && t.known && !track_holds(w, i);
-		any |= bad[i];
+	for (uint64_t i = 0; i < v->n; i++) {
+		v->wanted[i] = v->bad[i] || (i && v->bad[i - 1]);
+		any |= v->bad[i];
 	}
 	return any;
+}
+
+static bool begins(const struct verifier *v, uint64_t i)
+{
+	enum answer answer = rule_leap(v, i);
+
+	return answer == RIGHT || answer == NO_LEAP;
+}
+
+static bool judge_tracks(struct verifier *v)
+{
+	for (uint64_t i = 0; i < v->n; i++) {
+		if (v->bad[i])
+			v->bad[i] = !begins(v, i) ||
+				    (i + 1 < v->n && !(begins(v, i + 1) &&
+						       rule_size(v, i)));
+	}
+	return want_bad(v);
 }
 
 int verify_tracks(struct prober *prober, const struct geom *geom,
 		  uint64_t period_ps, bool *bad,
 		  void (*progress)(void *arg, double part), void *arg)
 {
-	struct walk w = {
-		.prober = prober,
-		.geom = geom,
-		.period_ns = (double)period_ps / 1e3,
-		.tracks = geom_tracks(geom),
+	struct verifier v = {
+		.prober = prober, .geom = geom, .bad = bad,
+		.progress = progress, .arg = arg,
 	};
+	int err = begin(&v, period_ps);
 	struct geom_track t;
-	bool any = true;
-	int err = 0;
 
-	w.ends = calloc(w.tracks, sizeof(*w.ends));
-	if (!w.ends)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < w.tracks; i++) {
+	for (uint64_t i = 0; !err && i < v.n; i++) {
 		geom_track_at(geom, i, &t);
 		bad[i] = t.known;
 	}
-	for (unsigned look = 0; !err && any && look < LOOKS; look++) {
-		err = look ? read_others(prober) : 0;
-		if (!err)
-			err = look_at_all(&w, bad, look ? NULL : progress,
-					  arg);
-		any = judge_all(&w, bad);
-	}
-	free(w.ends);
+	if (!err && want_bad(&v))
+		err = look_at_all(&v, judge_tracks);
+	end(&v);
 	return err;
 }

@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/random.h"
 #include "extract/scsi/scsi_ask.h"
 #include "extract/scsi/scsi_map.h"
 #include "extract/scsi/scsi_order.h"
@@ -624,15 +625,6 @@ static int map_all(struct map *m)
 	return err;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 /* 1: a track's ends are where the geometry says. */
 static int map_track_right(struct map *m, const struct geom_track *track,
 			   uint32_t unit)
@@ -658,7 +650,7 @@ static int map_verify(struct map *m, const struct geom *geom, uint32_t unit)
 	int rc;
 
 	while (n--) {
-		geom_track_of(geom, next_random(&state) % m->ask.blocks * unit,
+		geom_track_of(geom, random_next(&state) % m->ask.blocks * unit,
 			      &track);
 		if (!track.known)
 			continue;
