@@ -2,7 +2,9 @@
  * seam.c - see seam.h.
  *
  * Where surfaces come in turn all their sizes are new in a zone; it is the
- * first that follows one that had come again.
+ * first that follows one that had come again.  Or, where the sizes of a zone
+ * were those of other surfaces before, a track by itself between such sizes as
+ * it was not between.
  */
 #include "extract/track/seam.h"
 
@@ -25,40 +27,40 @@ static bool joins(const struct piece *p)
 	return p[-1].tracks && p[-1].first + p[-1].units == p->first;
 }
 
-static unsigned number_of(struct seam *seam, uint32_t size)
+/* How many runs of tracks of a size there were lately, behind those of another
+ * one (0: of any). */
+static unsigned runs_of(const struct seam *seam, uint32_t before, uint32_t size)
 {
-	unsigned i = 0;
+	uint64_t n = seam->pairs < SEAM_PAIRS ? seam->pairs : SEAM_PAIRS;
+	unsigned runs = 0;
 
-	while (i < seam->n && seam->size[i] != size)
-		i++;
-	if (i == seam->n && seam->n < SEAM_SIZES) {
-		seam->size[seam->n] = size;
-		seam->runs[seam->n++] = 0;
-	}
-	return i;
+	for (uint64_t i = 0; i < n; i++)
+		runs += seam->pair[i][1] == size &&
+			(!before || seam->pair[i][0] == before);
+	return runs;
 }
 
-/* Behind a hole: whether it has come again can't be said. */
-static void appears(struct seam *seam, uint32_t size)
+static void add(struct seam *seam, uint32_t before, uint32_t size)
 {
-	unsigned i = number_of(seam, size);
-
-	if (i < SEAM_SIZES && !seam->runs[i])
-		seam->runs[i] = 1;
+	seam->pair[seam->pairs % SEAM_PAIRS][0] = before;
+	seam->pair[seam->pairs++ % SEAM_PAIRS][1] = size;
 }
 
-/* A run of tracks of a size begins: is that one new, behind one that is not? */
-static bool begins(struct seam *seam, uint32_t before, uint32_t size)
+/* A run of tracks of a size begins: is that one new, behind one that is not, or
+ * a single track that is between others for the first time?  (One with slips is
+ * followed by what it is behind.) */
+static bool begins(struct seam *seam, const struct piece *p, bool last)
 {
-	unsigned a = number_of(seam, before), b = number_of(seam, size);
-	bool is_new;
+	uint32_t a = p[-1].size, b = p->size;
+	unsigned runs_a = runs_of(seam, 0, a), runs_b = runs_of(seam, 0, b);
+	bool known = runs_of(seam, a, b), alone;
 
-	if (a == SEAM_SIZES || b == SEAM_SIZES)
-		return false;
-	is_new = !seam->runs[b] && seam->runs[a];
-	seam->again |= seam->runs[b] > 0;
-	seam->runs[b]++;
-	return is_new && (!seam->again || seam->runs[a] > 1);
+	alone = seam->known && !known && p->tracks == 1 && !last &&
+		joins(p + 1) && p[1].size != a && !runs_of(seam, b, p[1].size);
+	add(seam, a, b);
+	seam->known = known;
+	seam->again |= runs_b > 0;
+	return alone || (!runs_b && runs_a && (!seam->again || runs_a > 1));
 }
 
 /* The starts of the first tracks of a row of one size that begins with a piece;
@@ -113,10 +115,9 @@ bool seam_next(struct seam *seam, struct store_track *track)
 
 		seam->at = p[i].first + p[i].units;
 		if (p[i].tracks && !joined)
-			appears(seam, p[i].size);
+			add(seam, 0, p[i].size);
 		if (!p[i].tracks || !joined || p[i - 1].size == p[i].size ||
-		    (!begins(seam, p[i - 1].size, p[i].size) &&
-		     !strays(s, i)))
+		    (!begins(seam, &p[i], i + 1 == s->n) && !strays(s, i)))
 			continue;
 		store_track(s, &p[i - 1], p[i - 1].tracks - 1, track);
 		seam->first = p[i].first;

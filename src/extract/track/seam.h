@@ -13,24 +13,26 @@
 #include "extract/probe/reader.h"
 #include "extract/track/store.h"
 
-#define SEAM_SIZES 512u
+#define SEAM_PAIRS 256u
 
-/* Sizes of tracks from the beginning of the disk on. */
+/* Runs of tracks of one size, up to some unit. */
 struct seam {
 	const struct store *store;
 	uint64_t at;		/* unit, from which on pieces are next */
-	uint32_t size[SEAM_SIZES];
-	unsigned runs[SEAM_SIZES]; /* of tracks of that size */
-	unsigned n;
-	bool again;		/* one came again */
+	uint32_t pair[SEAM_PAIRS][2];	/* sizes of the last ones, and of those
+					 * before them; 0: behind a hole */
+	uint64_t pairs;
+	bool known;		/* the last pair had come before */
+	bool again;		/* a size came again */
 	bool behind;		/* the track behind the last one is next, */
 	uint64_t first;		/* which begins there */
 };
 
-/* The next track before one of a size that was not there before, or before a
- * row that does not begin where its tracks say, and then that one.  False:
- * there is none.  The seam is all 0 but for the store at first, which may
- * forget the last track meanwhile, and nothing else. */
+/* The next track before one of a size that was not there lately, or by itself
+ * between two that it never was between, or before a row that does not begin
+ * where its tracks say; and then that one.  False: there is none.  The seam is
+ * all 0 but for the store at first, which may forget the last track meanwhile,
+ * and nothing else. */
 bool seam_next(struct seam *seam, struct store_track *track);
 
 /* Is a track one line?  Closely: everywhere on it.  0, or why measuring must

@@ -178,6 +178,8 @@ START_TEST(certain)
 		/* Where zones meet a short track and the next one are as long
 		 * together as one with slips. */
 		"970106,bytes=40G", "972016,bytes=40G,cache=1,noise=1",
+		/* They are a turn long, and all their sizes were known. */
+		"7153189,bytes=2G,slipped=0.005",
 	};
 	struct extract_verdict v;
 	struct specgen options;
