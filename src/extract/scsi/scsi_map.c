@@ -142,27 +142,44 @@ static void map_go_back(struct map *m)
 	map_end_order(m);
 }
 
-/* 1: the runs before the present track begin where it is believed, a round of
- * those that nothing was known of; 0: one does not. */
+/* 1: a track of a run begins where it is believed; *news: the drive had not
+ * been asked for it. */
+static int map_confirm_track(struct map *m, const struct track_run *run,
+			     uint32_t track, uint64_t start, bool *news)
+{
+	uint64_t there, before = translate_count(m->ask.translate);
+	struct track_place place = run->place;
+	int err;
+
+	place.cylinder += track * (uint32_t)run->step;
+	start += (uint64_t)track * run->blocks;
+	err = ask_start(&m->ask, &place, start, &there);
+	*news = translate_count(m->ask.translate) > before;
+	return err == -ENODATA ? 0 : err ? err : there == start;
+}
+
+/* 1: the first and the last track of the runs before the present track begin
+ * where it is believed, a round of those that nothing was known of; 0: one does
+ * not.  (Two tracks where the head turns are a run.) */
 static int map_confirm(struct map *m)
 {
 	unsigned left = m->order.slots;
-	uint64_t start = m->first, there, before;
+	uint64_t start = m->first;
 	const struct track_run *run;
-	int err;
+	bool news;
+	int rc = 1;
 
-	for (size_t i = m->runs.n; left && i-- > m->safe.n;) {
+	for (size_t i = m->runs.n; rc == 1 && left && i-- > m->safe.n;) {
 		run = &m->runs.v[i];
 		start -= (uint64_t)run->count * run->blocks;
-		before = translate_count(m->ask.translate);
-		err = ask_start(&m->ask, &run->place, start, &there);
-		if (err && err != -ENODATA)
-			return err;
-		if (err || there != start)
-			return 0;
-		left -= translate_count(m->ask.translate) > before;
+		rc = map_confirm_track(m, run, run->count - 1, start, &news);
+		left -= news;
+		if (rc == 1 && left && run->count > 1) {
+			rc = map_confirm_track(m, run, 0, start, &news);
+			left -= news;
+		}
 	}
-	return 1;
+	return rc;
 }
 
 /*

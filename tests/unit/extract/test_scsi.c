@@ -312,6 +312,9 @@ static const struct {
 	{ 7495, UINT64_C(2000000000), { 0 }, true, 0 },
 	/* A zone that begins at the other end of its cylinder. */
 	{ 7016, UINT64_C(2000000000), { .forward_only = true }, false, 0.022 },
+	/* Part of a track that is as long as one with the next zone's first,
+	 * behind another track of its head. */
+	{ 353, UINT64_C(20000000000), { .bytes_only = true }, false, 0.01 },
 	/* Spares of tracks and of cylinders. */
 	{ 7007, UINT64_C(10000000000), { 0 }, true, 0.05 },
 	{ 7212, UINT64_C(10000000000), { 0 }, true, 0.05 },
