@@ -245,7 +245,8 @@ static int readers_run(struct bench *b)
 			reader_ns = reader_turn(&b->reader[i], now_ns);
 			next_ns = reader_ns < next_ns ? reader_ns : next_ns;
 		}
-		turn(b, next_ns);
+		if (b->running || b->busy)
+			turn(b, next_ns);
 	}
 	return b->err;
 }

@@ -293,7 +293,14 @@ static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns);
 static void fetch_start(const struct read_wait *rwait, unsigned pieces,
 			const uint16_t *want);
 
-/* Read-ahead that brings missing blocks is urgent from now on. */
+/* May the fetch come later than by the deadline? */
+static bool fetch_may_wait(const struct fetch *fetch, uint64_t deadline_ns)
+{
+	return fetch->class == QUEUE_READ_AHEAD ||
+	       (fetch->class == QUEUE_READ && fetch->deadline_ns > deadline_ns);
+}
+
+/* What brings missing blocks is as urgent as this read from now on. */
 static void read_wait_raise(const struct read_wait *rwait,
 			    const uint16_t *missing)
 {
@@ -304,7 +311,7 @@ static void read_wait_raise(const struct read_wait *rwait,
 
 	list_for_each(pos, &rwait->file->fetches) {
 		fetch = list_entry(pos, struct fetch, in_file);
-		if (fetch->class != QUEUE_READ_AHEAD)
+		if (!fetch_may_wait(fetch, rwait->deadline_ns))
 			continue;
 		for (p = 0; p < read_wait_pieces(rwait); p++)
 			if (first + p - fetch->first < fetch->chunks &&
@@ -527,7 +534,8 @@ static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns)
 		fetch->hastened = true;
 	} else {
 		fetch->class = QUEUE_READ;
-		fetch->deadline_ns = deadline_ns;
+		if (!fetch->deadline_ns || deadline_ns < fetch->deadline_ns)
+			fetch->deadline_ns = deadline_ns;
 	}
 	if (!fetch->outstanding)
 		return;		/* its places are being looked up */

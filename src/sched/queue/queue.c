@@ -656,7 +656,8 @@ static void change_class(struct queue *queue, struct queue_request *req,
 {
 	bool ready = req->ready;
 
-	if (req->class != QUEUE_READ_AHEAD || req->suspended)
+	if (req->suspended || (req->class != QUEUE_READ_AHEAD &&
+		(req->class != QUEUE_READ || deadline_ns >= req->deadline_ns)))
 		return;
 	if (ready)
 		waiting_remove(queue, req);
@@ -670,6 +671,8 @@ static void change_class(struct queue *queue, struct queue_request *req,
 void queue_raise(struct queue *queue, struct queue_request *req,
 		 uint64_t deadline_ns)
 {
+	if (req->deadline_ns && req->deadline_ns < deadline_ns)
+		deadline_ns = req->deadline_ns;
 	change_class(queue, req, QUEUE_READ, deadline_ns);
 }
 
@@ -760,14 +763,11 @@ int queue_poll(struct queue *queue, int timeout_ms)
 
 int queue_drain(struct queue *queue)
 {
-	int n;
+	int n = 0;
 
-	while (!queue_idle(queue)) {
+	while (n >= 0 && !queue_idle(queue))
 		n = queue_poll(queue, -1);
-		if (n < 0)
-			return n;
-	}
-	return 0;
+	return n < 0 ? n : 0;
 }
 
 bool queue_idle(const struct queue *queue)

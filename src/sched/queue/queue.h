@@ -262,8 +262,9 @@ void queue_set_budget(struct queue *queue, unsigned ppm);
 void queue_submit(struct queue *queue, struct queue_request *req);
 
 /* Somebody waits for a request that was submitted as read-ahead: it becomes a
- * read, as if submitted now, with this deadline.  Any other request, or one
- * already at the disk, goes on as it is. */
+ * read, as if submitted now, with this deadline or its own, whichever is
+ * nearer.  So does a read with a later deadline (0 is the nearest).  Any other
+ * request, or one already at the disk, goes on as it is. */
 void queue_raise(struct queue *queue, struct queue_request *req,
 		 uint64_t deadline_ns);
 

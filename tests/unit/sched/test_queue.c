@@ -320,6 +320,29 @@ START_TEST(read_ahead_is_raised)
 }
 END_TEST
 
+/* Whoever raises a request brings it nearer, never farther away. */
+START_TEST(the_nearer_deadline_counts)
+{
+	const uint64_t now_ns = fake.now_ns;
+	struct item *ahead = submit(0, DISK_READ, QUEUE_READ_AHEAD, 200, 1);
+	struct item *late = submit(1, DISK_READ, QUEUE_READ_AHEAD, 900, 1);
+
+	ahead->req.deadline_ns = now_ns + 2000000000;
+	queue_raise(queue, &ahead->req, now_ns + 3000000000);
+	ck_assert_int_eq(ahead->req.class, QUEUE_READ);
+	ck_assert_uint_eq(ahead->req.deadline_ns, now_ns + 2000000000);
+	queue_raise(queue, &late->req, now_ns + 3000000000);
+	ck_assert_uint_eq(late->req.deadline_ns, now_ns + 3000000000);
+	queue_raise(queue, &late->req, now_ns + 1000000000);
+	queue_raise(queue, &late->req, now_ns + 5000000000);
+	ck_assert_uint_eq(late->req.deadline_ns, now_ns + 1000000000);
+	queue_raise(queue, &late->req, 0);
+	ck_assert_uint_eq(late->req.deadline_ns, 0);
+	run();
+	ck_assert(ahead->done && late->done);
+}
+END_TEST
+
 /* Of streams that take turns one waits for the others; but not for long. */
 START_TEST(hastened_read_ahead_waits_for_some_time)
 {
@@ -959,6 +982,7 @@ int main(void)
 	tcase_add_test(all, fcfs_keeps_order);
 	tcase_add_test(all, age_beats_class);
 	tcase_add_test(all, read_ahead_is_raised);
+	tcase_add_test(all, the_nearer_deadline_counts);
 	tcase_add_test(all, hastened_read_ahead_waits_for_some_time);
 	tcase_add_test(all, what_is_wanted_soon_is_read_first);
 	tcase_add_loop_test(all, what_is_wanted_late_stays_back, 0, 2);
