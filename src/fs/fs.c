@@ -172,6 +172,11 @@ uint64_t fs_room_accepted(const struct fs *fs)
 	return space_room_accepted(tree_space(fs->tree)) * SECTOR_BYTES;
 }
 
+void fs_expect(struct fs *fs, uint64_t bytes)
+{
+	space_expect(tree_space(fs->tree), bytes / SECTOR_BYTES);
+}
+
 static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 {
 	struct fs_statfs *out = &op->statfs;

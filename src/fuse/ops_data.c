@@ -12,7 +12,6 @@
 
 #include "base/units.h"
 #include "fuse/session_internal.h"
-#include "fuse/low_flush.h"
 #include "fuse/ops.h"
 #include "fuse/room.h"
 #include "fuse/scan_file.h"
@@ -43,6 +42,7 @@ void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
 	} else if (hashmap_put(session->writers, ino, (void *)n)) {
 		session->writers_lost = true;
 	}
+	room_writers_changed(session);
 }
 
 static void done_drop(struct fs_op *op)
@@ -169,12 +169,23 @@ static void tell_mode(struct fs_op *op)
 		request_forget_attr(request_of(op)->session, ino);
 }
 
-static void done_written(struct fs_op *op)
+static void reply_written(struct fs_op *op)
 {
 	struct fuse_write_out out = { .size = (uint32_t)op->result };
 
 	tell_mode(op);
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
+}
+
+static void write_again(struct request *req)
+{
+	request_submit(req, FS_WRITE, req->op.done);
+}
+
+static void done_written(struct fs_op *op)
+{
+	if (!room_wait(request_of(op), write_again))
+		reply_written(op);
 }
 
 static void done_page_write(struct fs_op *op)
@@ -183,7 +194,7 @@ static void done_page_write(struct fs_op *op)
 	uint64_t ino = op->ino;
 	int rc = op->rc;
 
-	done_written(op);
+	reply_written(op);
 	room_page_written(session, ino, rc);
 }
 
@@ -218,7 +229,7 @@ static void done_seek(struct fs_op *op)
 void ops_noticed(struct request *req)
 {
 	if (!req->opcode)
-		low_flush_next(req);
+		room_flushed(req);
 	else if (req->opcode == FUSE_GETATTR)
 		ops_getattr_looked(req);
 	else if (req->opcode == FUSE_LSEEK)
@@ -226,7 +237,7 @@ void ops_noticed(struct request *req)
 	else if (req->opcode == FUSE_IOCTL)
 		ops_reply_ioctl(req, NULL, 0);
 	else
-		done_written(&req->op);
+		reply_written(&req->op);
 }
 
 /*
@@ -294,8 +305,15 @@ void ops_syncfs(struct request *req)
 	request_submit(req, FS_SYNCFS, ops_done_status);
 }
 
+static void fallocate_again(struct request *req)
+{
+	request_submit(req, FS_FALLOCATE, req->op.done);
+}
+
 static void done_fallocate(struct fs_op *op)
 {
+	if (room_wait(request_of(op), fallocate_again))
+		return;
 	tell_mode(op);
 	room_forget(request_of(op)->session, op->ino);
 	ops_done_status(op);
@@ -311,10 +329,17 @@ void ops_fallocate(struct request *req)
 	request_submit(req, FS_FALLOCATE, done_fallocate);
 }
 
+static void copy_again(struct request *req)
+{
+	request_submit(req, FS_COPY_RANGE, req->op.done);
+}
+
 static void done_copied(struct fs_op *op)
 {
+	if (room_wait(request_of(op), copy_again))
+		return;
 	room_forget(request_of(op)->session, op->ino2);
-	done_written(op);
+	reply_written(op);
 }
 
 void ops_copy_file_range(struct request *req)

@@ -42,6 +42,9 @@ struct request {
 	size_t filled;			/* READDIR: bytes in op.buffer */
 	uint64_t page_writes;		/* sync: the session's page_writes when
 					 * it came, later when it was started */
+	uint64_t waits_ns;		/* since when it waits for room; 0: it
+					 * has not waited (room_wait) */
+	void (*again)(struct request *req);
 	struct uring_slot *slot;	/* the slot of io_uring that it came by;
 					 * NULL: it came by read(2) */
 	void *held;			/* receive buffer kept, or NULL */

@@ -1,14 +1,12 @@
 /*
  * room.c - see room.h.
  */
-#include "fuse/room.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/env.h"
-#include "base/units.h"
 #include "format/format.h"
+#include "fuse/room_internal.h"
 #include "fuse/session_internal.h"
 
 /* So long after pages of a file found no room its next write gets the error,
@@ -34,105 +32,155 @@
  * that it does not begin again and again. */
 #define LOW_END_PART 4u
 
-/* A file that is open for writing, and has asked while little room was left, or
- * pages of it found none. */
-struct grower {
-	uint64_t size, used;	/* bytes, when we looked last */
-	uint64_t piece;		/* bytes that each write took when the file
-				 * last grew; 0: it has not grown yet */
-	uint64_t granted;	/* bytes that it may have grown by since */
-	unsigned pieces;	/* writes that it was granted then */
-	unsigned left;		/* of these, not asked for yet */
-	uint64_t refused_ns;	/* when pages found no room; 0: never, or a
-				 * write got the error */
-};
-
 /* ---- Little room ---- */
 
-/* The kernel may have as many dirty pages of files that have not asked yet:
- * low_room() of tools/traxfs.c is more than twice that. */
-static uint64_t unasked_bytes(const struct session *session)
+/* So much may be in the kernel's cache of writes that did not ask: low_room()
+ * of tools/traxfs.c is more than twice that. */
+static uint64_t unasked_bytes(const struct room_state *room)
 {
-	return session->low_flush_n || session->low_flushing ?
-		       session->low_room / 2 : 0;
+	return room->low_bytes / 2;
 }
 
-/* All files that are open for writing are to be written out (low_flush.h).
- * Without memory for it, fsync(2) reports what finds no room. */
-static void flush_all(struct session *session)
+uint64_t room_expected(const struct room_state *room)
 {
-	size_t n = hashmap_count(session->writers), found = 0, pos = 0;
-	uint64_t *inos = malloc((n ? n : 1) * sizeof(*inos));
+	return room->granted + (room->unasked ? unasked_bytes(room) : 0);
+}
 
-	if (!inos)
-		return;
-	while (found < n && hashmap_next(session->writers, &pos, &inos[found]))
-		found++;
-	free(session->low_flush);
-	session->low_flush = inos;
-	session->low_flush_n = found;
+void room_expect(struct room_state *room)
+{
+	fs_expect(room->session->fs, room_expected(room));
 }
 
 /* How files grew when little room was left before says nothing. */
-static void forget_growth(struct session *session)
+static void forget_growth(struct room_state *room)
 {
 	struct grower *grower;
 	size_t pos = 0;
 
-	while ((grower = hashmap_next(session->growers, &pos, NULL)))
+	while ((grower = hashmap_next(room->growers, &pos, NULL)))
 		*grower = (struct grower){ .refused_ns = grower->refused_ns };
-	session->granted = 0;
+	room->granted = 0;
 }
 
-static bool is_low(struct session *session)
+static uint64_t now_of(const struct room_state *room)
 {
-	uint64_t low = session->low_room;
-	bool was_low = session->low;
+	return env_now_ns(room->session->options.env);
+}
 
-	session->low = fs_room(session->fs) <
-		       low + (was_low ? low / LOW_END_PART : 0);
-	if (session->low && !was_low) {
-		forget_growth(session);
-		flush_all(session);
+static bool has_writers(const struct session *session)
+{
+	return !session->options.direct &&
+	       (session->writers_lost || hashmap_count(session->writers));
+}
+
+bool room_is_low(struct room_state *room)
+{
+	const uint64_t low = room->low_bytes;
+	const bool was_low = room->low;
+
+	room->low = room->waiting_n ||
+		    fs_room(room->session->fs) <
+			    low + (was_low ? low / LOW_END_PART : 0);
+	if (room->low && !was_low) {
+		room->low_ns = now_of(room);
+		room->first_round = true;
+		forget_growth(room);
 	}
-	return session->low;
+	if (!room->low && was_low) {
+		room->unasked = has_writers(room->session);
+		room_expect(room);
+	}
+	return room->low;
+}
+
+void room_writers_changed(struct session *session)
+{
+	struct room_state *room = session->room;
+
+	if (!has_writers(session))
+		room->unasked = false;
+	else if (!room_is_low(room))
+		room->unasked = true;
+	room_expect(room);
 }
 
 bool room_asks(struct session *session, uint64_t ino)
 {
-	return hashmap_get(session->writers, ino) && is_low(session);
+	return hashmap_get(session->writers, ino) &&
+	       room_is_low(session->room);
+}
+
+static void take_grant_back(struct room_state *room, struct grower *grower)
+{
+	room->granted -= grower->granted;
+	grower->granted = 0;
+	grower->left = 0;
+}
+
+void room_settled(struct room_state *room, uint64_t ino, uint64_t before_ns)
+{
+	struct grower *grower = hashmap_get(room->growers, ino);
+
+	if (grower && grower->asked_ns + ROOM_SETTLE_NS <= before_ns)
+		take_grant_back(room, grower);
 }
 
 void room_forget(struct session *session, uint64_t ino)
 {
-	struct grower *grower = hashmap_del(session->growers, ino);
+	struct room_state *room = session->room;
+	struct grower *grower = hashmap_del(room->growers, ino);
 
 	if (!grower)
 		return;
-	session->granted -= grower->granted;
+	take_grant_back(room, grower);
+	room_expect(room);
 	free(grower);
 }
 
-void room_forget_all(struct session *session)
+int room_new(struct session *session, struct room_state **out)
+{
+	struct room_state *room = calloc(1, sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	room->session = session;
+	list_init(&room->waiting);
+	room->growers = hashmap_new();
+	if (!room->growers) {
+		free(room);
+		return -ENOMEM;
+	}
+	*out = room;
+	return 0;
+}
+
+void room_free(struct room_state *room)
 {
 	struct grower *grower;
 	size_t pos = 0;
 
-	if (!session->growers)
+	if (!room)
 		return;
-	while ((grower = hashmap_next(session->growers, &pos, NULL)))
+	while ((grower = hashmap_next(room->growers, &pos, NULL)))
 		free(grower);
-	hashmap_free(session->growers);
+	hashmap_free(room->growers);
+	free(room->inos);
+	free(room);
 }
 
-static struct grower *grower_of(struct session *session, uint64_t ino)
+void room_set_low(struct session *session, uint64_t bytes)
 {
-	struct grower *grower = hashmap_get(session->growers, ino);
+	session->room->low_bytes = bytes;
+}
+
+static struct grower *grower_of(struct room_state *room, uint64_t ino)
+{
+	struct grower *grower = hashmap_get(room->growers, ino);
 
 	if (grower)
 		return grower;
 	grower = calloc(1, sizeof(*grower));
-	if (grower && hashmap_put(session->growers, ino, grower)) {
+	if (grower && hashmap_put(room->growers, ino, grower)) {
 		free(grower);
 		return NULL;
 	}
@@ -147,7 +195,7 @@ static void note_refused(struct session *session, uint64_t ino)
 
 	if (!hashmap_get(session->writers, ino))
 		return;
-	grower = grower_of(session, ino);
+	grower = grower_of(session->room, ino);
 	if (!grower)
 		return;
 	grower->refused_ns = env_now_ns(session->options.env);
@@ -218,8 +266,9 @@ static unsigned pieces_of(uint64_t room, uint64_t piece)
 
 bool room_may_grow(struct session *session, const struct fs_attr *attr)
 {
-	struct grower *grower = grower_of(session, attr->ino);
-	uint64_t room, taken, grown, piece;
+	struct room_state *room = session->room;
+	struct grower *grower = grower_of(room, attr->ino);
+	uint64_t left, taken, grown, piece;
 	bool known, reported, there;
 
 	/* Without memory for it, close(2) tells. */
@@ -227,12 +276,13 @@ bool room_may_grow(struct session *session, const struct fs_attr *attr)
 		return true;
 	known = grower->pieces;
 	reported = refused(session, grower);
-	session->granted -= grower->granted;
+	room->granted -= grower->granted;
 	grown = piece_of(grower, attr);
 	piece = grown ? grown : grower->piece;
-	taken = session->granted + unasked_bytes(session);
-	room = more(fs_room(session->fs), taken);
-	there = grown ? fits(room, grown) :
+	taken = room->granted +
+		(room->first_round ? unasked_bytes(room) : 0);
+	left = more(fs_room(session->fs), taken);
+	there = grown ? fits(left, grown) :
 			may_go_on(more(fs_room_accepted(session->fs), taken),
 				  piece);
 	*grower = (struct grower){
@@ -240,29 +290,35 @@ bool room_may_grow(struct session *session, const struct fs_attr *attr)
 		.used = attr->sectors * SECTOR_BYTES,
 		.piece = piece,
 		.pieces = 1,
+		.asked_ns = now_of(room),
 	};
-	if (reported || !there)
+	if (reported || !there) {
+		room_expect(room);
 		return false;
+	}
 	if (known)
-		grower->pieces = pieces_of(room, piece);
+		grower->pieces = pieces_of(left, piece);
 	grower->left = grower->pieces - 1;
 	grower->granted = grower->pieces *
 			  (piece ? piece : TRAX_BLOCK_BYTES);
-	session->granted += grower->granted;
+	room->granted += grower->granted;
+	room_expect(room);
 	return true;
 }
 
 enum room_answer room_question(struct session *session, uint64_t ino)
 {
-	struct grower *grower = hashmap_get(session->growers, ino);
+	struct room_state *room = session->room;
+	struct grower *grower = hashmap_get(room->growers, ino);
 
 	if (grower && refused(session, grower))
 		return ROOM_FULL;
-	if (!is_low(session))
+	if (!room_is_low(room))
 		return ROOM_THERE;
 	if (!grower || !grower->left)
 		return ROOM_LOOK;
 	grower->left--;
+	grower->asked_ns = now_of(room);
 	return ROOM_THERE;
 }
 
@@ -271,6 +327,6 @@ void room_page_written(struct session *session, uint64_t ino, int rc)
 	if (rc == -ENOSPC)
 		note_refused(session, ino);
 	if (rc == -ENOSPC || (room_asks(session, ino) &&
-			      !hashmap_get(session->growers, ino)))
+			      !hashmap_get(session->room->growers, ino)))
 		notify_attr(session->notify, ino);
 }

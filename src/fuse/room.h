@@ -22,6 +22,12 @@
  * uses that up, a piece each time; then a file that has ever grown while little
  * was left is refused each time, until there is room, or nobody writes it.
  *
+ * What files were let grow by is expected in the file system, so that no other
+ * write, fallocate or copy takes its room.  So is what the kernel may have of
+ * writes that did not ask, as much as it may keep dirty.  Whoever finds no room
+ * beside that waits until the kernel has written out what it has, file by file
+ * (room_flush.c), then tries again; for 5 s at most.
+ *
  * So a program that writes piece by piece is told by write(2), at most two
  * pieces too early, what write(2) has accepted is there, and close(2) has
  * nothing left to say.  A single write(2) that is longer than the room, what
@@ -36,7 +42,14 @@
 #include <stdint.h>
 
 struct fs_attr;
+struct request;
+struct room_state;
 struct session;
+
+/* -ENOMEM. */
+int room_new(struct session *session, struct room_state **room);
+void room_free(struct room_state *room);	/* NULL: nothing */
+void room_set_low(struct session *session, uint64_t bytes);
 
 /* Is each write(2) to this file to ask?  Then its attributes are not to be kept
  * by the kernel. */
@@ -60,6 +73,21 @@ void room_page_written(struct session *session, uint64_t ino, int rc);
 /* Nothing is known any more of how the file grows: it has grown otherwise, or
  * nobody writes it any more. */
 void room_forget(struct session *session, uint64_t ino);
-void room_forget_all(struct session *session);
+/* To be called after changes of session->writers. */
+void room_writers_changed(struct session *session);
+
+/*
+ * The op of a request has ended.  True: it has found no room, because of what
+ * is expected; again() is called later, which submits the op once more, or the
+ * request is answered -ENOSPC.
+ */
+bool room_wait(struct request *req, void (*again)(struct request *req));
+/* The pages of a request without opcode, of room_flush.c, are written. */
+void room_flushed(struct request *req);
+/* To be called in each turn; room_next_ns: when the next one is to be. */
+void room_run(struct session *session);
+uint64_t room_next_ns(const struct session *session);
+/* Ends all that wait; nobody waits any more. */
+void room_stop(struct session *session);
 
 #endif

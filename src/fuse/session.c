@@ -23,7 +23,6 @@
 #include "base/msg.h"
 #include "fuse/burst.h"
 #include "fuse/session_internal.h"
-#include "fuse/low_flush.h"
 #include "fuse/ops.h"
 #include "fuse/room.h"
 #include "fuse/scan_file.h"
@@ -121,10 +120,11 @@ int session_new(struct fs *fs, const struct session_options *options,
 	list_init(&session->requests);
 	list_init(&session->syncs);
 	session->writers = hashmap_new();
-	session->growers = hashmap_new();
 	session->burst = burst_new(options->awake);
-	rc = session->writers && session->growers && session->burst ?
-			view_new(session, &session->view) : -ENOMEM;
+	rc = session->writers && session->burst ?
+			room_new(session, &session->room) : -ENOMEM;
+	if (!rc)
+		rc = view_new(session, &session->view);
 	if (!rc)
 		rc = scan_files_new(session, &session->scan_files);
 	if (!rc)
@@ -139,7 +139,7 @@ int session_new(struct fs *fs, const struct session_options *options,
 
 void session_set_low_room(struct session *session, uint64_t bytes)
 {
-	session->low_room = bytes;
+	room_set_low(session, bytes);
 }
 
 void session_set_tasks(struct session *session, struct scrub *scrub,
@@ -450,11 +450,11 @@ static uint64_t session_work(struct session *session)
 	struct refine *refine = session->refine;
 	struct moves *moves = session->moves;
 	uint64_t next_ns, scrub_ns, refine_ns, view_ns, scan_ns, read_ns;
-	uint64_t moves_ns;
+	uint64_t moves_ns, room_ns;
 
 	/* What this submits is sent to the disk by fs_run. */
 	view_run(session->view);
-	low_flush_run(session);
+	room_run(session);
 	next_ns = fs_run(session->fs, 0);
 	scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
 	refine_ns = refine ? refine_run(refine) : UINT64_MAX;
@@ -462,6 +462,8 @@ static uint64_t session_work(struct session *session)
 	moves_ns = moves ? moves_run(moves) : UINT64_MAX;
 	read_ns = scan_files_run(session->scan_files);
 	view_ns = view_next_ns(session->view);
+	room_ns = room_next_ns(session);
+	next_ns = room_ns < next_ns ? room_ns : next_ns;
 	next_ns = scan_ns < next_ns ? scan_ns : next_ns;
 	next_ns = moves_ns < next_ns ? moves_ns : next_ns;
 	next_ns = read_ns < next_ns ? read_ns : next_ns;
@@ -476,6 +478,7 @@ static void session_drain(struct session *session)
 	view_stop(session->view);
 	scan_files_stop(session->scan_files);
 	sync_stop(session);
+	room_stop(session);
 	if (session->alone)
 		request_reply(session->alone, -EIO, NULL, 0);
 	while (session->outstanding > session->noticed) {
@@ -580,8 +583,7 @@ void session_free(struct session *session)
 		uring_free(session->uring);
 	view_free(session->view);
 	scan_files_free(session->scan_files);
-	room_forget_all(session);
-	free(session->low_flush);
+	room_free(session->room);
 	hashmap_free(session->writers);
 	burst_free(session->burst);
 	if (session->epoll_fd >= 0)

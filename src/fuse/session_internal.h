@@ -79,16 +79,7 @@ struct session {
 	struct uring_slot *destroy_slot;	/* slot of io_uring by which
 						 * DESTROY came, or NULL */
 	int error;			/* why the connection failed */
-	uint64_t low_room;		/* with less than so many bytes left,
-					 * each write(2) is to ask; the rest is
-					 * room.c's: */
-	bool low;			/* so it was when we last looked */
-	uint64_t *low_flush;		/* inodes whose pages low_flush.c is
-					 * to have written out */
-	size_t low_flush_n;
-	bool low_flushing;		/* pages of one are being written out */
-	uint64_t granted;		/* bytes that growers may grow by */
-	struct hashmap *growers;	/* by inode */
+	struct room_state *room;
 	struct hashmap *writers;	/* inodes that are open for writing, and
 					   how often: pages of no others can be
 					   dirty */

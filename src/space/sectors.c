@@ -676,7 +676,18 @@ uint64_t space_room(const struct space *s)
 	return room_beside(s, own_sectors(s));
 }
 
+void space_expect(struct space *s, uint64_t sectors)
+{
+	s->expected = sectors;
+}
+
 int space_reserve(struct space *s, uint64_t sectors)
+{
+	return reserve_of(s, sectors,
+			  room_beside(s, own_sectors(s) + s->expected));
+}
+
+int space_reserve_expected(struct space *s, uint64_t sectors)
 {
 	return reserve_of(s, sectors, space_room(s));
 }

@@ -123,14 +123,18 @@ const struct rangeset *space_free_set(const struct space *space);
 int space_take(struct space *space, uint64_t sector, uint64_t n);
 void space_give_back(struct space *space, uint64_t sector, uint64_t n);
 
-/* Sectors that can still be reserved. */
+/* Sectors that can still be reserved, what is expected included. */
 uint64_t space_room(const struct space *space);
+/* So many sectors will be asked for by space_reserve_expected, for data that a
+ * program takes for written: nobody else gets them. */
+void space_expect(struct space *space, uint64_t sectors);
 /* Reserves room for data that is written to memory, until it has a place.
- * -ENOSPC: free and pending sectors, less what is reserved and what the file
- * system keeps for itself, do not suffice. */
+ * -ENOSPC: free and pending sectors, less what is reserved, what is expected
+ * and what the file system keeps for itself, do not suffice. */
 int space_reserve(struct space *space, uint64_t sectors);
-/* The same for data that a program takes for written: it may have a quarter of
- * what the file system keeps for itself as well. */
+/* The same for data that was expected. */
+int space_reserve_expected(struct space *space, uint64_t sectors);
+/* It may have a quarter of what the file system keeps for itself as well. */
 uint64_t space_room_accepted(const struct space *space);
 int space_reserve_accepted(struct space *space, uint64_t sectors);
 void space_release(struct space *space, uint64_t sectors);

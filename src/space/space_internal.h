@@ -67,6 +67,7 @@ struct space {
 	uint32_t groups;
 	uint64_t free_total;	/* free sectors of all groups */
 	uint64_t reserved;
+	uint64_t expected;	/* of space_expect */
 	struct rangeset free;	/* free sectors of loaded groups */
 	struct rangeset taken;	/* taken sectors, which have no owner yet */
 	struct rangeset unloaded; /* set of a group that was given back, freed

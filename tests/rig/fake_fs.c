@@ -54,6 +54,7 @@ struct fs {
 	struct hashmap *nodes, *names;
 	struct geom *geom;
 	uint64_t next_ino, next_seq, handles;
+	uint64_t expected;		/* of fs_expect */
 	struct list waiting;		/* READs and WRITEs */
 };
 
@@ -535,6 +536,8 @@ static int run(struct fs *fs, struct fs_op *op)
 	case FS_SETFLAGS:
 		n->attr.flags = op->flags;
 		return 0;
+	case FS_FALLOCATE:
+		return op->size + fs->expected > fs_room(fs) ? -ENOSPC : 0;
 	default:
 		return run_names(fs, op);
 	}
@@ -624,6 +627,11 @@ uint64_t fs_room(const struct fs *fs)
 uint64_t fs_room_accepted(const struct fs *fs)
 {
 	return room_of(fs, ROOM_BYTES + ACCEPTED_BYTES);
+}
+
+void fs_expect(struct fs *fs, uint64_t bytes)
+{
+	fs->expected = bytes;
 }
 
 void fs_each_inode(const struct fs *fs,

@@ -82,6 +82,28 @@ accepted_is_there() {
 	check "$1"
 }
 
+# WAY ROOM: what many open files have at their ends in the kernel's cache has
+# room, whatever another program takes of the disk meanwhile.
+crowd_is_there() {
+	"$tools/mkfs.traxfs" -f "$image" >/dev/null || fail "mkfs"
+	"$tools/traxfs" -o noloop "$image" "$mnt" || fail "mount"
+	timeout 120 "$top_builddir/tests/system/crowd" write "$mnt" \
+		"$work/sizes" 300 "$1" "$2" || fail "a crowd lost data ($*)"
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	"$tools/traxfs" -o noloop "$image" "$mnt" || fail "mount"
+	timeout 120 "$top_builddir/tests/system/crowd" check "$mnt" \
+		"$work/sizes" || fail "a crowd lost data after a mount ($*)"
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$image"
+}
+
+make_image 96M
+crowd_is_there fallocate 0
+crowd_is_there fallocate 8000
+crowd_is_there copy 4000
+crowd_is_there direct 4000
 make_image 64M
 accepted_is_there "$image" 1
 accepted_is_there "$image" 2

@@ -144,7 +144,8 @@ static int write_reserve(struct io *io, uint64_t index, bool *reserved)
 	struct space *space = tree_space(io->file->files->fs->tree);
 
 	*reserved = true;
-	if (!space_reserve(space, BLOCK_SECTORS))
+	if (!(io->accepted ? space_reserve_expected(space, BLOCK_SECTORS) :
+			     space_reserve(space, BLOCK_SECTORS)))
 		return 0;
 	if (index * BLOCK_BYTES >= io->known_end)
 		return -ENOSPC;

@@ -711,6 +711,34 @@ START_TEST(no_write_is_accepted_without_room)
 }
 END_TEST
 
+/* Notices to the kernel that come before the next reply. */
+static void skip_notices(void)
+{
+	struct fuse_out_header header;
+
+	while (recv(t.kernel, &header, sizeof(header), MSG_PEEK) ==
+	       sizeof(header) && !header.unique)
+		ck_assert_int_gt(recv(t.kernel, &header, sizeof(header), 0), 0);
+}
+
+/* What the kernel may have of a file that did not ask is kept from others, who
+ * wait until that is written out. */
+START_TEST(room_of_accepted_pages_is_kept)
+{
+	struct fuse_fallocate_in in = { .length = 7 << 20 };
+	uint64_t node = make_file("f"), other = make_file("g");
+
+	open_file(node, O_WRONLY);
+	send_request(FUSE_FALLOCATE, other, &in, sizeof(in), NULL, 0);
+	take_notice(node, 0, 0);
+	skip_notices();
+	ck_assert_int_eq(take_reply(), 0);
+	in.length = 9 << 20;
+	ck_assert_int_eq(ask(FUSE_FALLOCATE, other, &in, sizeof(in), NULL, 0),
+			 -ENOSPC);
+}
+END_TEST
+
 START_TEST(chown_drops_suid)
 {
 	uint64_t node = make_file("f");
@@ -1188,6 +1216,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, writers_hear_before_the_disk_is_full);
 	tcase_add_test(c, no_write_is_accepted_without_room);
+	tcase_add_test(c, room_of_accepted_pages_is_kept);
 	tcase_add_test(c, chown_drops_suid);
 	tcase_add_test(c, statx_has_the_birth_time);
 	tcase_add_test(c, attributes_of_the_user);
