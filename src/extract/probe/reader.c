@@ -257,18 +257,46 @@ static uint64_t begin_of(const struct reader *r, uint64_t unit)
 	return unit;
 }
 
-/* The unit near one whose angle is known that can be read soonest. */
-static uint64_t place_soon(const struct reader *r, uint64_t unit)
+/* By powers of two of the distance. */
+static double *reach_of(const struct reader *r, uint64_t from, uint64_t unit)
+{
+	uint64_t d = unit > from ? unit - from : from - unit;
+	unsigned class = 0;
+
+	for (d *= r->unit_sectors; d && class < READER_CLASSES - 1; d /= 2)
+		class++;
+	return (double *)&r->reach[class];
+}
+
+/* How long it takes to read a unit at an angle, and then another one; that may
+ * be anywhere (NAN). */
+static double cost_by(const struct reader *r, uint64_t unit, double turn,
+		      uint64_t other, double expected)
+{
+	double ns = reader_cost(r, unit, turn), wait_ns;
+
+	if (isnan(expected))
+		return ns;
+	wait_ns = phase_part(expected - turn) * r->phase.period_ns;
+	while (wait_ns < *reach_of(r, unit, other))
+		wait_ns += r->phase.period_ns;
+	return ns + wait_ns;
+}
+
+/* The unit near one whose angle is known by way of which another one can be
+ * read soonest. */
+static uint64_t place_soon(const struct reader *r, uint64_t unit,
+			   double expected)
 {
 	uint64_t best = UINT64_MAX, at;
-	double best_ns = r->phase.period_ns, ns;
+	double best_ns = INFINITY, ns;
 
 	for (unsigned i = 0; i < READER_MEMO; i++) {
 		if (r->memo[i].unit < PART_NEAR + PART_TRIES ||
 		    r->memo[i].unit >= r->units || isnan(r->memo[i].turn))
 			continue;
 		at = r->memo[i].unit - PART_NEAR;
-		ns = reader_cost(r, at, r->memo[i].turn);
+		ns = cost_by(r, at, r->memo[i].turn, unit, expected);
 		if (ns >= best_ns)
 			continue;
 		for (unsigned k = 0; k < PART_TRIES; k++, at--) {
@@ -362,7 +390,7 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
 		first = begin_of(r, unit);
 		if (lags(r, first)) {
-			err = reader_part(r, first);
+			err = reader_part(r, first, NAN);
 			if (err)
 				return err;
 		}
@@ -486,17 +514,6 @@ int reader_recall(struct reader *reader, uint64_t unit, double *turn)
 	       0 : reader_read(reader, unit, turn);
 }
 
-/* By powers of two of the distance. */
-static double *reach_of(const struct reader *r, uint64_t unit)
-{
-	uint64_t d = unit > r->last ? unit - r->last : r->last - unit;
-	unsigned class = 0;
-
-	for (d *= r->unit_sectors; d && class < READER_CLASSES - 1; d /= 2)
-		class++;
-	return (double *)&r->reach[class];
-}
-
 /* Until a trailing edge passes, from a moment on. */
 static double wait_for(const struct reader *r, uint64_t at_ns, double expected)
 {
@@ -509,7 +526,7 @@ double reader_cost(const struct reader *reader, uint64_t unit,
 {
 	double wait_ns = wait_for(reader, env_now_ns(reader->prober->env),
 				  expected);
-	double reach_ns = *reach_of(reader, unit);
+	double reach_ns = *reach_of(reader, reader->last, unit);
 
 	while (wait_ns < reach_ns)
 		wait_ns += reader->phase.period_ns;
@@ -532,7 +549,8 @@ double reader_effort(const struct reader *reader, uint64_t unit,
 int reader_expect(struct reader *reader, uint64_t unit, double expected,
 		  double *turn)
 {
-	double *reach_ns = reach_of(reader, unit), wait_ns, took_ns;
+	double *reach_ns = reach_of(reader, reader->last, unit);
+	double wait_ns, took_ns;
 	struct probe_access a;
 	int err = read_medium(reader, unit, expected, &a, turn);
 
@@ -613,14 +631,15 @@ int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
 	return 0;
 }
 
-int reader_part(struct reader *reader, uint64_t unit)
+int reader_part(struct reader *reader, uint64_t unit, double expected)
 {
 	struct probe_access a;
 	uint64_t at;
 
-	if (!recent_streams(&reader->recent, unit))
+	/* Nothing lies between it and the one that follows. */
+	if (!recent_streams(&reader->recent, unit) || unit == reader->last + 1)
 		return 0;
-	at = place_soon(reader, unit);
+	at = place_soon(reader, unit, expected);
 	if (at == UINT64_MAX)
 		at = place_elsewhere(reader, unit);
 	reader->parts++;

@@ -126,8 +126,9 @@ int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
 		double begins, double ahead, bool behind, double *turns);
 
 /* Something else first if what lies between the last unit and this one would
- * otherwise get into the cache on the way. */
-int reader_part(struct reader *reader, uint64_t unit);
+ * otherwise get into the cache on the way: what lets this one, which is thought
+ * to lie at an angle or anywhere (NAN), be read soonest. */
+int reader_part(struct reader *reader, uint64_t unit, double expected);
 
 /* How long it will take to read a unit at an angle, in ns. */
 double reader_cost(const struct reader *reader, uint64_t unit,

@@ -91,7 +91,8 @@ static int ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
 int look_ask(struct walk *w, enum look_side side, unsigned j, bool *ok,
 	     double *off)
 {
-	int err = reader_part(w->reader, unit_of(w, side, j));
+	int err = reader_part(w->reader, unit_of(w, side, j),
+			      angle_of(w, side, j));
 
 	return err ? err : ask(w, side, j, ok, off);
 }

@@ -129,7 +129,7 @@ static int read_off(struct trace *t, uint64_t unit, double from, double slack,
 	*off = NAN;
 	for (unsigned n = 1; n <= READS_MOST; n++) {
 		if (unit > t->r->last)
-			err = reader_part(t->r, unit);
+			err = reader_part(t->r, unit, from);
 		if (!err)
 			err = reader_read(t->r, unit, &turn);
 		*off = NAN;

@@ -133,7 +133,7 @@ static int look(struct search *s, uint64_t unit)
 
 	if (!reader_knows(s->r, unit, &turn)) {
 		if (unit > s->lo)
-			err = reader_part(s->r, unit);
+			err = reader_part(s->r, unit, expected(t, unit));
 		if (!err)
 			err = reader_expect(s->r, unit, expected(t, unit),
 					    &turn);
@@ -237,7 +237,7 @@ static int start_by(struct search *s, uint64_t unit, double *start, bool *on)
 	int err = 0;
 
 	if (unit > s->hi)
-		err = reader_part(s->r, unit);
+		err = reader_part(s->r, unit, expected(s->t, unit));
 	if (!err)
 		err = reader_recall(s->r, unit, &turn);
 
