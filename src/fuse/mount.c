@@ -57,7 +57,12 @@
 /* The daemon sleeps most of the time, and a completion that it hears of late
  * does not tell where the head is. */
 #define NICENESS (-15)
-/* Blocks of up to HEAP_BLOCK_BYTES come from the heap, which keeps
+/* Until requests are served, blocks from TABLE_BYTES on are mapped: what of the
+ * tables is never used takes no memory then, and what recovery needed goes
+ * back.  From the heap calloc() gives memory that was used before, and clears
+ * it. */
+#define TABLE_BYTES (128 << 10)
+/* Then blocks of up to HEAP_BLOCK_BYTES come from the heap, which keeps
  * HEAP_KEEP_BYTES of free memory: mapping anew costs a fault for each page. */
 #define HEAP_BLOCK_BYTES (16 << 20)
 #define HEAP_KEEP_BYTES (64 << 20)
@@ -352,6 +357,7 @@ uint64_t mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 	struct statx st;
 	size_t i;
 
+	mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
 	/* The kernel has to answer from what it knows: a request would wait for
 	 * this thread. */
 	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC, 0, &st)) {
@@ -436,7 +442,7 @@ void mount_prepare_process(void)
 	if (chdir("/"))
 		msg_warn("/: %s", strerror(errno));
 	umask(0);
-	mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+	mallopt(M_MMAP_THRESHOLD, TABLE_BYTES);
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEP_BYTES);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
