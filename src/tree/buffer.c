@@ -26,12 +26,13 @@ int buffer_cache_new(size_t bytes, struct buffer_cache **buffers)
 	f->mask = buckets - 1;
 	f->count = f->n_free = count;
 	f->all = calloc(count, sizeof(*f->all));
+	f->load = calloc(count, sizeof(*f->load));
 	f->buckets = calloc(buckets, sizeof(*f->buckets));
 	list_init(&f->free);
 	list_init(&f->lru);
 	list_init(&f->dirty);
 	list_init(&f->frozen);
-	if (!f->all || !f->buckets ||
+	if (!f->all || !f->load || !f->buckets ||
 	    pool_new(TRAX_NODE_BYTES, count, &f->pool)) {
 		buffer_cache_free(f);
 		return -ENOMEM;
@@ -39,7 +40,7 @@ int buffer_cache_new(size_t bytes, struct buffer_cache **buffers)
 	for (size_t i = 0; i < count; i++) {
 		f->all[i].node = pool_get(f->pool);
 		list_init(&f->all[i].waiting);
-		list_init(&f->all[i].later);
+		f->all[i].load = &f->load[i];
 		list_add(&f->free, &f->all[i].link);
 	}
 	*buffers = f;
@@ -52,6 +53,7 @@ void buffer_cache_free(struct buffer_cache *buffers)
 		return;
 	pool_free(buffers->pool);
 	free(buffers->buckets);
+	free(buffers->load);
 	free(buffers->all);
 	free(buffers);
 }
@@ -123,7 +125,8 @@ static void unlist(struct buffer_cache *buffers, struct buffer *buffer)
 static void enlist(struct buffer_cache *buffers, struct buffer *buffer)
 {
 	if (buffer->state == BUFFER_FREE) {
-		list_add(&buffers->free, &buffer->link);
+		/* It is used next, as its memory has been touched. */
+		list_add_front(&buffers->free, &buffer->link);
 		buffers->n_free++;
 	} else if (buffer->state == BUFFER_DIRTY) {
 		list_add(&buffers->dirty, &buffer->link);

@@ -62,18 +62,26 @@ struct buffer {
 	struct list link;	/* member of free, lru, dirty or frozen */
 	struct list waiting;	/* loading: struct fetch_wait of transactions
 				 * that wait for it */
-	struct key low, high;	/* loading: the range of keys that the parent
-				 * gives it */
-	struct list later;	/* loading: member of the tree's list `later`,
-				 * see tree_copies */
-	uint64_t begun_ns;	/* loading: when the read began */
-	struct tree *tree;	/* loading: the tree that reads it */
-	struct queue_request req;	/* loading: the read */
+	struct buffer_load *load;	/* its own, for its whole life */
+};
+
+/* What a buffer needs while it is loading.  It is apart from the buffer because
+ * most buffers of a tree that is written are never loaded. */
+struct buffer_load {
+	struct buffer *buffer;
+	struct key low, high;	/* the range of keys that the parent gives the
+				 * node */
+	struct list later;	/* member of the tree's list `later`, see
+				 * tree_copies */
+	uint64_t begun_ns;	/* when the read began */
+	struct tree *tree;	/* the tree that reads it */
+	struct queue_request req;	/* the read */
 	struct iovec iov;
 };
 
 struct buffer_cache {
 	struct buffer *all;
+	struct buffer_load *load;	/* by buffer */
 	size_t count;
 	struct buffer **buckets;
 	size_t mask;

@@ -30,15 +30,17 @@ static bool slot_is_used(const struct tree *tree, traxaddr addr)
 /* Returns why the copy just read cannot be used; NULL: it can. */
 static const char *copy_damage(struct buffer *buffer)
 {
-	if (buffer->req.disk.result)
+	const struct buffer_load *load = buffer->load;
+
+	if (load->req.disk.result)
 		return "read error";
 	if (csum(buffer->node, TRAX_NODE_BYTES) != buffer->ptr.csum)
 		return "wrong checksum";
-	if (!slot_is_used(buffer->tree, buffer->ptr.addr) ||
-	    !slot_is_used(buffer->tree, buffer->ptr.addr2))
+	if (!slot_is_used(load->tree, buffer->ptr.addr) ||
+	    !slot_is_used(load->tree, buffer->ptr.addr2))
 		return "its slot is not in use";
-	return node_verify(buffer->node, buffer->tree->fsid, &buffer->ptr,
-			   buffer->level, buffer->low, buffer->high);
+	return node_verify(buffer->node, load->tree->fsid, &buffer->ptr,
+			   buffer->level, load->low, load->high);
 }
 
 static void wake_waiting(struct buffer *buffer, int rc)
@@ -57,17 +59,17 @@ static void wake_waiting(struct buffer *buffer, int rc)
  * next. */
 static void normalize(struct buffer *buffer)
 {
-	node_set_low(buffer->node, buffer->low);
-	node_set_high(buffer->node, buffer->high);
+	node_set_low(buffer->node, buffer->load->low);
+	node_set_high(buffer->node, buffer->load->high);
 	if (buffer->level)
-		node_child_set_key(buffer->node, 0, buffer->low);
+		node_child_set_key(buffer->node, 0, buffer->load->low);
 }
 
 /* Ends a load for which no copy is left; why: what was wrong with the last one,
  * NULL if nothing was. */
 static void load_over(struct buffer *buffer, const char *why)
 {
-	struct tree *tree = buffer->tree;
+	struct tree *tree = buffer->load->tree;
 
 	buffer_set_state(tree->buffers, buffer, BUFFER_CLEAN);
 	if (buffer->live && !why)
@@ -79,11 +81,11 @@ static void load_over(struct buffer *buffer, const char *why)
 
 static void load_delivered(const struct buffer *buffer, uint64_t wait_ns)
 {
-	const struct tree_copies *copies = &buffer->tree->copies;
+	const struct tree_copies *copies = &buffer->load->tree->copies;
 
 	if (copies->node_read)
 		copies->node_read(copies->arg, &(struct tree_node_read){
-			.low = buffer->low, .high = buffer->high,
+			.low = buffer->load->low, .high = buffer->load->high,
 			.level = buffer->level, .addr = buffer->ptr.addr,
 			.wait_ns = wait_ns,
 		});
@@ -94,17 +96,17 @@ static void load_delivered(const struct buffer *buffer, uint64_t wait_ns)
  * from its place. */
 static bool load_copy(struct buffer *buffer)
 {
-	const struct tree_copies *copies = &buffer->tree->copies;
+	const struct tree_copies *copies = &buffer->load->tree->copies;
 	enum tree_copy copy = TREE_COPY_NONE;
 
 	if (copies->copy)
 		copy = copies->copy(copies->arg, buffer->ptr.addr,
 				    buffer->node);
 	if (copy == TREE_COPY_LATER) {
-		list_add(&buffer->tree->later, &buffer->later);
+		list_add(&buffer->load->tree->later, &buffer->load->later);
 		return true;
 	}
-	buffer->req.disk.result = 0;
+	buffer->load->req.disk.result = 0;
 	if (copy == TREE_COPY_NONE || copy_damage(buffer))
 		return false;
 	load_delivered(buffer, 0);
@@ -115,11 +117,11 @@ static bool load_copy(struct buffer *buffer)
 /* After a bad copy: is the mirror read next? */
 static bool goes_on(struct buffer *buffer)
 {
-	const struct disk_request *req = &buffer->req.disk;
+	const struct disk_request *req = &buffer->load->req.disk;
 	const enum fault_class class = req->result ?
 		fault_class(req->op, req->result) : FAULT_MEDIA;
 
-	buffer->tries = (uint8_t)(req->result ? buffer->req.failures :
+	buffer->tries = (uint8_t)(req->result ? buffer->load->req.failures :
 						buffer->tries + 1u);
 	return fault_next(FAULT_READ_NODE, class, buffer->tries, NULL) ==
 	       FAULT_RELOCATE;
@@ -127,8 +129,8 @@ static bool goes_on(struct buffer *buffer)
 
 static void load_verify(struct buffer *buffer)
 {
-	struct tree *tree = buffer->tree;
-	const struct disk_request *req = &buffer->req.disk;
+	struct tree *tree = buffer->load->tree;
+	const struct disk_request *req = &buffer->load->req.disk;
 	const char *why = buffer->live ? copy_damage(buffer) : NULL;
 	const bool again = why && goes_on(buffer);
 
@@ -143,7 +145,8 @@ static void load_verify(struct buffer *buffer)
 		return;
 	}
 	tree->stats.node_reads++;
-	load_delivered(buffer, env_now_ns(tree->env) - buffer->begun_ns + 1);
+	load_delivered(buffer,
+		       env_now_ns(tree->env) - buffer->load->begun_ns + 1);
 	load_over(buffer, why);
 }
 
@@ -154,10 +157,10 @@ static void load_done(struct disk_request *req)
 
 void fetch_arrived(struct buffer *buffer, int result)
 {
-	buffer->req.disk.sector = addr_sector(buffer->ptr.addr);
-	buffer->req.disk.result = result;
+	buffer->load->req.disk.sector = addr_sector(buffer->ptr.addr);
+	buffer->load->req.disk.result = result;
 	if (buffer->sibling && list_empty(&buffer->waiting)) {
-		buffer->tree->stats.siblings_read++;
+		buffer->load->tree->stats.siblings_read++;
 		load_over(buffer, buffer->live ? copy_damage(buffer) : NULL);
 	} else if (result) {
 		submit(buffer);	/* Read by itself it may be whole. */
@@ -168,18 +171,19 @@ void fetch_arrived(struct buffer *buffer, int result)
 
 static void submit(struct buffer *buffer)
 {
-	struct tree *tree = buffer->tree;
+	struct buffer_load *load = buffer->load;
+	struct tree *tree = load->tree;
 	traxaddr addr = buffer->ptr.addr;
 
 	if (buffer->tries && buffer->ptr.addr2)
 		addr = buffer->ptr.addr2;
-	buffer->iov = (struct iovec){ buffer->node, TRAX_NODE_BYTES };
-	buffer->req = (struct queue_request){
+	load->iov = (struct iovec){ buffer->node, TRAX_NODE_BYTES };
+	load->req = (struct queue_request){
 		.disk = {
 			.op = DISK_READ,
 			.sector = addr_sector(addr),
 			.sectors = TRAX_NODE_SECTORS,
-			.iov = &buffer->iov,
+			.iov = &load->iov,
 			.iov_n = 1,
 			.done = load_done,
 			.owner = buffer,
@@ -188,7 +192,7 @@ static void submit(struct buffer *buffer)
 		.origin = FAULT_READ_NODE,
 		.failures = buffer->tries,
 	};
-	queue_submit(tree->queue, &buffer->req);
+	queue_submit(tree->queue, &load->req);
 }
 
 /* Gets a buffer for a node that is to be loaded; NULL: there is none now. */
@@ -204,13 +208,14 @@ static struct buffer *prepare(struct tree *tree, const struct txn_miss *miss)
 	if (buffer) {
 		buffer_set_ptr(tree->buffers, buffer, &miss->ptr);
 		buffer->level = (uint8_t)miss->level;
-		buffer->low = miss->low;
-		buffer->high = miss->high;
-		buffer->tree = tree;
+		buffer->load->buffer = buffer;
+		buffer->load->low = miss->low;
+		buffer->load->high = miss->high;
+		buffer->load->tree = tree;
 		buffer->live = true;
 		buffer->tries = 0;
 		buffer_set_parent(tree->buffers, buffer, miss->parent);
-		buffer->begun_ns = env_now_ns(tree->env);
+		buffer->load->begun_ns = env_now_ns(tree->env);
 	}
 	if (miss->parent)
 		buffer_unpin(tree->buffers, miss->parent);
@@ -275,6 +280,7 @@ bool fetch_start(struct tree_txn *txn)
 void tree_copies_ready(struct tree *tree)
 {
 	struct list wanted, *pos, *tmp;
+	struct buffer_load *load;
 	struct buffer *buffer;
 
 	list_init(&wanted);
@@ -282,8 +288,9 @@ void tree_copies_ready(struct tree *tree)
 		list_del(pos);
 		list_add(&wanted, pos);
 	}
-	while ((buffer = list_first(&wanted, struct buffer, later))) {
-		list_del(&buffer->later);
+	while ((load = list_first(&wanted, struct buffer_load, later))) {
+		buffer = load->buffer;
+		list_del(&load->later);
 		if (!buffer->live)
 			load_over(buffer, NULL);
 		else if (!load_copy(buffer))

@@ -56,7 +56,7 @@ struct buffer *tree_child(const struct tree *tree, const struct buffer *parent,
 
 	if (!f || f->parent != parent)
 		return NULL;
-	return key_cmp(tree_resident(f) ? node_low(f->node) : f->low,
+	return key_cmp(tree_resident(f) ? node_low(f->node) : f->load->low,
 		       node_key(parent->node, i)) ? NULL : f;
 }
 

@@ -255,7 +255,7 @@ static void run_submit(struct node_run *run, traxaddr first)
 
 bool node_run_start(struct buffer *buffer)
 {
-	struct tree *tree = buffer->tree;
+	struct tree *tree = buffer->load->tree;
 	struct node_runs *runs = tree->runs;
 	struct node_run *run = list_first(&runs->idle, struct node_run, link);
 	struct siblings siblings;
