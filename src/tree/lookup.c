@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/msg.h"
 #include "tree/tree_internal.h"
@@ -108,8 +109,11 @@ static int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
 	for (unsigned k = 0; k < txn->miss_n; k++)
 		if (txn->miss[k].ptr.addr == ptr.addr)
 			return -EAGAIN;
-	/* Nodes beyond the bound are met again in the next run. */
-	if (txn->miss_n == txn->bounds.nodes)
+	if (!txn->miss)
+		txn->miss = malloc(txn->bounds.nodes * sizeof(*txn->miss));
+	/* Nodes beyond the bound, or without memory, are met again in the next
+	 * run. */
+	if (!txn->miss || txn->miss_n == txn->bounds.nodes)
 		return -EAGAIN;
 	txn->miss[txn->miss_n++] = (struct txn_miss){
 		.ptr = ptr,

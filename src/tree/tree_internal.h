@@ -88,7 +88,8 @@ struct tree_txn {
 	unsigned pins_n, pins_room, leaves;
 	struct buffer **pins;
 	unsigned miss_n, loads;
-	struct txn_miss *miss;
+	struct txn_miss *miss;	/* room for bounds.nodes; NULL: nothing was
+				 * missed yet */
 	unsigned failed_n;
 	traxaddr failed[TREE_MAX_FAILED];
 

@@ -26,16 +26,14 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	/* The transaction of recovery runs alone: it has no ops and no
 	 * bound. */
 	assert(bounds->nodes && (!ops || bounds->nodes <= TREE_MAX_NODES));
-	t = calloc(1, sizeof(*t) + pins * sizeof(*t->pins) +
-		      bounds->nodes * sizeof(*t->miss));
+	t = calloc(1, sizeof(*t) + pins * sizeof(*t->pins));
 	if (!t)
 		return -ENOMEM;
 	t->tree = tree;
 	t->bounds = *bounds;
 	t->ops = ops;
 	t->arg = arg;
-	t->miss = (struct txn_miss *)(t + 1);
-	t->pins = (struct buffer **)(t->miss + bounds->nodes);
+	t->pins = (struct buffer **)(t + 1);
 	t->pins_room = pins;
 	list_init(&t->link);
 	*txn = t;
@@ -60,6 +58,7 @@ void txn_free(struct tree_txn *txn)
 {
 	txn_unpin_all(txn);
 	rmap_free(&txn->rmap);
+	free(txn->miss);
 	free(txn->log);
 	free(txn);
 }
