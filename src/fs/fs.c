@@ -596,14 +596,8 @@ static int fs_open_rest(struct fs *fs)
 
 static void fs_free(struct fs *fs)
 {
-	struct vnode *vnode;
-	size_t pos = 0;
-	uint64_t ino;
-
 	turn_stop(&fs->env->turn);
-	while ((vnode = hashmap_next(fs->vnodes, &pos, &ino)))
-		free(vnode);
-	hashmap_free(fs->vnodes);
+	vnodes_free(fs);
 	vnode_forget_resume(fs);
 	fs_txn_free_all(fs);
 	access_trace_free(fs);

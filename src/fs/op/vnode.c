@@ -17,12 +17,16 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "base/slab.h"
 #include "fs/op/item_scan.h"
 
 /* Most deletes that run at once, of those found at mount.  A round number:
  * enough to keep the queue busy, and few enough to leave log and memory to
  * users. */
 #define RESUME_AT_ONCE 8u
+
+/* There are as many as the kernel knows inodes. */
+static struct slabs vnodes = SLABS_INIT(vnodes, sizeof(struct vnode));
 
 struct orphan_resume {
 	struct list link;
@@ -40,15 +44,26 @@ struct vnode *vnode_get(struct fs *fs, uint64_t ino)
 
 	if (vnode)
 		return vnode;
-	vnode = calloc(1, sizeof(*vnode));
+	vnode = slab_get(&vnodes);
 	if (!vnode)
 		return NULL;
-	vnode->ino = ino;
+	*vnode = (struct vnode){ .ino = ino };
 	if (hashmap_put(fs->vnodes, ino, vnode)) {
-		free(vnode);
+		slab_put(&vnodes, vnode);
 		return NULL;
 	}
 	return vnode;
+}
+
+void vnodes_free(struct fs *fs)
+{
+	struct vnode *vnode;
+	size_t pos = 0;
+	uint64_t ino;
+
+	while ((vnode = hashmap_next(fs->vnodes, &pos, &ino)))
+		slab_put(&vnodes, vnode);
+	hashmap_free(fs->vnodes);
 }
 
 static void vnode_deleted(struct fs *fs, uint64_t ino);
@@ -102,7 +117,7 @@ void vnode_drop_unused(struct fs *fs, struct vnode *vnode)
 	if (vnode->file || vnode->atime_busy)
 		return;
 	hashmap_del(fs->vnodes, vnode->ino);
-	free(vnode);
+	slab_put(&vnodes, vnode);
 }
 
 void vnode_opened(struct fs *fs, struct vnode *vnode)

@@ -44,6 +44,8 @@ int vnode_resume_orphans(struct fs *fs);
 void vnode_drop_all(struct fs *fs);
 /* Frees the list of orphans not yet resumed. */
 void vnode_forget_resume(struct fs *fs);
+/* Frees all of them, and the map. */
+void vnodes_free(struct fs *fs);
 
 /* The data of an inode.  Names and inodes are below files in the order of
  * layers, so they call file data through this table, which files_new() sets. */
