@@ -7,10 +7,18 @@
 # TIMES makes the parts longer (1: about 30 seconds in all).  The seed is
 # printed and replays.  STRESS_DIR: where the image lies (/dev/shm);
 # STRESS_PARTS: only these parts; STRESS_OPTIONS: of the mount.
+#
+# The mounts are in a namespace of their own: one that another program made
+# meanwhile would have a copy of the mount, and keep a loop device in use after
+# the daemon was killed.
 set -u
 [ "$(id -u)" -eq 0 ] || ! sudo -n true 2>/dev/null ||
 	exec sudo -n --preserve-env=top_builddir,STRESS_DIR,STRESS_PARTS,STRESS_OPTIONS \
 		"$0" "$@"
+if [ -z "${TRAX_OWN_MOUNTS-}" ] &&
+	unshare -m --propagation private true 2>/dev/null; then
+	TRAX_OWN_MOUNTS=yes exec unshare -m --propagation private "$0" "$@"
+fi
 kind=${1-image}
 times=${2-1}
 seed=${3-$(($(date +%s) % 100000))}
