@@ -38,7 +38,7 @@ void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
 	 * on, see ops_lseek. */
 	if (!n) {
 		hashmap_del(session->writers, ino);
-		room_forget(session, ino);
+		room_closed(session, ino);
 	} else if (hashmap_put(session->writers, ino, (void *)n)) {
 		session->writers_lost = true;
 	}

@@ -28,6 +28,10 @@
  * while little room was left, a block each time. */
 #define UNGROWN_BYTES (256u << 10)
 
+/* Of so many files that were closed it is known how they grew: who opens a file
+ * for each piece is told like others. */
+#define CLOSED_MOST 4096u
+
 /* Little room ends with so much more than it began with, one part of that, so
  * that it does not begin again and again. */
 #define LOW_END_PART 4u
@@ -56,9 +60,13 @@ static void forget_growth(struct room_state *room)
 {
 	struct grower *grower;
 	size_t pos = 0;
+	uint64_t ino;
 
-	while ((grower = hashmap_next(room->growers, &pos, NULL)))
+	while ((grower = hashmap_next(room->growers, &pos, &ino))) {
 		*grower = (struct grower){ .refused_ns = grower->refused_ns };
+		if (!hashmap_get(room->session->writers, ino))
+			free(hashmap_del(room->growers, ino));
+	}
 	room->granted = 0;
 }
 
@@ -87,6 +95,7 @@ bool room_is_low(struct room_state *room)
 		forget_growth(room);
 	}
 	if (!room->low && was_low) {
+		forget_growth(room);
 		room->unasked = has_writers(room->session);
 		room_expect(room);
 	}
@@ -135,6 +144,20 @@ void room_forget(struct session *session, uint64_t ino)
 	take_grant_back(room, grower);
 	room_expect(room);
 	free(grower);
+}
+
+void room_closed(struct session *session, uint64_t ino)
+{
+	struct room_state *room = session->room;
+	struct grower *grower = hashmap_get(room->growers, ino);
+
+	if (!grower || !room->low || !grower->pieces ||
+	    hashmap_count(room->growers) > CLOSED_MOST) {
+		room_forget(session, ino);
+		return;
+	}
+	take_grant_back(room, grower);
+	room_expect(room);
 }
 
 int room_new(struct session *session, struct room_state **out)

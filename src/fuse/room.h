@@ -20,7 +20,8 @@
  * would do no harm if it were not: the file system keeps some room for pages
  * that were accepted (FS_WRITE_ACCEPTED).  A program that always tries again
  * uses that up, a piece each time; then a file that has ever grown while little
- * was left is refused each time, until there is room, or nobody writes it.
+ * was left is refused each time, until there is room.  Some of it stays for
+ * files that have not grown, so that what has a place can be overwritten.
  *
  * What files were let grow by is expected in the file system, so that no other
  * write, fallocate or copy takes its room.  So is what the kernel may have of
@@ -70,9 +71,10 @@ bool room_may_grow(struct session *session, const struct fs_attr *attr);
 /* A WRITE of the kernel's pages has been answered so. */
 void room_page_written(struct session *session, uint64_t ino, int rc);
 
-/* Nothing is known any more of how the file grows: it has grown otherwise, or
- * nobody writes it any more. */
+/* Nothing is known any more of how the file grows: it has grown otherwise. */
 void room_forget(struct session *session, uint64_t ino);
+/* Nobody has the file open for writing any more. */
+void room_closed(struct session *session, uint64_t ino);
 /* To be called after changes of session->writers. */
 void room_writers_changed(struct session *session);
 

@@ -82,6 +82,30 @@ accepted_is_there() {
 	check "$1"
 }
 
+# Who opens a file again for each piece uses the reserve up as well, and then
+# what has a place can still be overwritten.
+overwritten_when_full() {
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail "mkfs"
+	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
+	cp "$tools/mkfs.traxfs" "$mnt/kept" && echo >"$mnt/log" &&
+		sync -f "$mnt" || fail "copy"
+	timeout 60 dd if=/dev/zero of="$mnt/fill" bs=64k 2>/dev/null &&
+		fail "a full disk is not told"
+	appended=0
+	for _ in $(seq 300); do
+		dd if=/dev/zero of="$mnt/log" bs=4k count=1 oflag=append \
+			conv=notrunc 2>/dev/null && appended=$((appended + 1))
+	done
+	[ $appended -lt 300 ] || fail "appending on a full disk"
+	timeout 60 dd if="$tools/mkfs.traxfs" of="$mnt/kept" bs=20k \
+		conv=notrunc,fsync 2>/dev/null ||
+		fail "nothing can be overwritten after $appended appends"
+	cmp "$tools/mkfs.traxfs" "$mnt/kept" || fail "lost on a full disk"
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$1"
+}
+
 # WAY ROOM: what many open files have at their ends in the kernel's cache has
 # room, whatever another program takes of the disk meanwhile.
 crowd_is_there() {
@@ -105,6 +129,7 @@ crowd_is_there fallocate 8000
 crowd_is_there copy 4000
 crowd_is_there direct 4000
 make_image 64M
+overwritten_when_full "$image"
 accepted_is_there "$image" 1
 accepted_is_there "$image" 2
 fill_up "$image"
