@@ -18,13 +18,6 @@
 #define OPS_VALID_SECONDS (1ull << 30)
 
 /*
- * But attributes of a file that is being written are good for a moment only.
- * write(2) goes to the kernel's cache and does not hear that the disk is full;
- * it asks for expired attributes, and can be told then (room.h).
- */
-#define OPS_WRITTEN_VALID_SECONDS 1u
-
-/*
  * Returns for how long the kernel may keep attributes.  After an UNLINK the
  * kernel decrements the link count by itself, as soon as the calling process
  * runs again.  Attributes that it gets before that have the new count already,

@@ -14,28 +14,25 @@
 
 #define ACL_ACCESS "system.posix_acl_access"
 
-static void reply_attr(struct fs_op *op, bool written)
+/*
+ * A file whose writers are to ask is invalidated before the reply to GETATTR.
+ * So the kernel does not apply the attributes, and asks again for the mode,
+ * which write(2) wants.  Its size the kernel owns: a read(2) across the end
+ * does not ask before attributes expire.
+ */
+static void done_attr(struct fs_op *op)
 {
 	struct request *req = request_of(op);
 	struct fuse_attr_out out = {
 		.attr_valid = ops_valid_seconds(req->session, &op->attr)
 	};
 
-	if (written && S_ISREG(op->attr.mode) && out.attr_valid)
-		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!op->rc)
 		ops_fill_attr(&op->attr, &out.attr);
+	if (!op->rc && op->type == FS_GETATTR &&
+	    room_asks(req->session, op->ino))
+		request_forget_attr(req->session, op->ino);
 	request_reply(req, op->rc, &out, sizeof(out));
-}
-
-static void done_attr(struct fs_op *op)
-{
-	reply_attr(op, false);
-}
-
-static void done_attr_written(struct fs_op *op)
-{
-	reply_attr(op, true);
 }
 
 static void done_looked(struct fs_op *op)
@@ -45,7 +42,7 @@ static void done_looked(struct fs_op *op)
 	if (!op->rc && !room_may_grow(req->session, &op->attr))
 		request_reply(req, -ENOSPC, NULL, 0);
 	else
-		done_attr_written(op);
+		done_attr(op);
 }
 
 void ops_getattr_looked(struct request *req)
@@ -62,7 +59,7 @@ static void done_look(struct fs_op *op)
 	    notify_write(session->notify, req, op->ino, op->attr.size, 0))
 		session->noticed++;
 	else
-		done_attr_written(op);
+		done_attr(op);
 }
 
 /* A request with an open file comes from write(2), or from a read at the end of
@@ -79,8 +76,7 @@ void ops_getattr(struct request *req)
 		request_reply(req, -ENOSPC, NULL, 0);
 	else
 		request_submit(req, FS_GETATTR,
-			       answer == ROOM_LOOK ? done_look :
-			       open ? done_attr_written : done_attr);
+			       answer == ROOM_LOOK ? done_look : done_attr);
 }
 
 /*
@@ -144,7 +140,7 @@ void ops_setattr(struct request *req)
 		.mtime = time_of(in->mtime, in->mtimensec),
 		.ctime = time_of(in->ctime, in->ctimensec),
 	};
-	request_submit(req, FS_SETATTR, done_attr_written);
+	request_submit(req, FS_SETATTR, done_attr);
 }
 
 static struct statx_time statx_time_of(struct timespec t)

@@ -67,8 +67,6 @@ static void done_entry(struct fs_op *op)
 		return;
 	}
 	ops_fill_entry(session, &op->attr, &out);
-	if (op->type == FS_MKNOD && S_ISREG(op->attr.mode))
-		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out)))
 		forget(session, ino, 1);
 }
@@ -155,8 +153,6 @@ static void done_created(struct fs_op *op)
 	ops_note_writer(session, ino, op->flags, 1);
 	ops_fill_entry(session, &op->attr, &out.entry);
 	flags = op->flags;
-	if (op->type == FS_MKNOD && out.entry.attr_valid)
-		out.entry.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out))) {
 		ops_note_writer(session, ino, flags, -1);
 		ops_drop_handle(session, ino);

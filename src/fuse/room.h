@@ -2,13 +2,13 @@
  * room.h - whoever writes hears that the disk is full.
  *
  * write(2) goes to the kernel's cache and ends before we know of the data.  But
- * it asks for the file's attributes when they have expired, and that question
- * can be answered -ENOSPC.  That is done
+ * it asks for the file's attributes when we have invalidated them, and that
+ * question can be answered -ENOSPC.  That is done
  *
  *   after the fact: pages of the file could not be written out;
  *
  *   before it, while little room is left (session_set_low_room).  Attributes of
- *   files that are open for writing expire at once then, so each write(2) asks.
+ *   files that are open for writing are invalid then, so each write(2) asks.
  *   We look every few questions, the more often the less is left: the kernel
  *   writes out the pages behind the end of the file that we know, so that what
  *   is left is known exactly.  Of a file that has grown each write is taken to
@@ -33,8 +33,10 @@
  * pieces too early, what write(2) has accepted is there, and close(2) has
  * nothing left to say.  A single write(2) that is longer than the room, what
  * fills holes, and what is written through a mapping are told by close(2) and
- * fsync(2).  Nor can a read(2) across the end of the file be told from a write:
- * by a handle that may write it gets the same answer.
+ * fsync(2).  A read(2) across the end of the file asks only when attributes
+ * have expired, as those of a file do that was made, looked up or changed while
+ * little room was left: then it cannot be told from a write, and by a handle
+ * that may write it gets the same answer.
  */
 #ifndef TRAX_FUSE_ROOM_H
 #define TRAX_FUSE_ROOM_H

@@ -159,6 +159,8 @@ void room_run(struct session *session)
 
 	/* A remount has begun with another file system. */
 	room_expect(room);
+	if (hashmap_count(session->writers))
+		room_is_low(room);
 	if (now_ns > WAIT_NS)
 		end_waits(room, now_ns - WAIT_NS);
 	if (!room->in_round &&
