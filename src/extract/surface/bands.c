@@ -77,7 +77,7 @@ static int add_axis(struct bands *b, size_t *room, const struct axis *a)
 
 /* Where pieces begin, and what is unknown begins and ends. */
 static int make_axis(struct bands *b, const struct pieces *p,
-		     struct near *near, bool sizes)
+		     struct near *near)
 {
 	uint64_t n = geom_tracks(near->geom);
 	struct geom_track t, last = { .known = true, .sectors = 1 };
@@ -93,7 +93,6 @@ static int make_axis(struct bands *b, const struct pieces *p,
 		a.mark = k < p->n && p->v[k].track == i;
 		a.sized = a.mark && p->v[k].sized;
 		k += a.mark;
-		a.mark = a.mark && (!sizes || a.sized);
 		if (!i || a.mark || t.known != last.known)
 			err = add_axis(b, &room, &a);
 		size = t.known ? t.sectors : size;
@@ -398,7 +397,7 @@ int bands_cut(struct near *near, const struct pieces *pieces,
 		.surfaces = guess->surfaces,
 		.way = guess->turns ? BANDS_TURNS_IN : BANDS_IN,
 	};
-	err = make_axis(bands, pieces, near, guess->sizes);
+	err = make_axis(bands, pieces, near);
 	if (!err)
 		err = cut_all(&c, guess->sweep > 0 ? guess->sweep * LONGER :
 						     INFINITY);

@@ -37,7 +37,6 @@ struct bands_guess {
 	uint32_t surfaces;
 	double sweep;		/* about so many tracks; 0: not known */
 	bool inside;		/* where sweeps begin shows, not only bands */
-	bool sizes;		/* only what is of another size begins one */
 	bool turns;		/* every other sweep runs back */
 };
 

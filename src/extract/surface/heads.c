@@ -34,7 +34,7 @@
 #define AGREE 0.95
 #define SURE_PPM 999000u
 #define SEEKS_PPM 990000u
-#define GUESSES 6u
+#define GUESSES 4u
 /* Cylinders times surfaces, to the tracks there are. */
 #define FULL 1.08
 /* Of known tracks, those that were not known before are too many. */
@@ -43,8 +43,6 @@
 #define SPARES_MOST 0.05
 /* Slots that tell where in a cycle they are. */
 #define PLACED_BY 4u
-/* Tracks with slips in a row. */
-#define INTERRUPTED 2u
 #define TOLERANCE (UINT32_MAX / 1000)
 
 struct slot {
@@ -108,34 +106,6 @@ static int make_items(struct work *w)
 				   .size = around(&t) };
 	}
 	return err ? err : push(w, &s);
-}
-
-/* Is it a track or two with slips that are taken for another size? */
-static bool is_interruption(const struct slot *s)
-{
-	return s[1].tracks <= INTERRUPTED && s[0].size == s[2].size &&
-	       s[1].size < s[0].size &&
-	       s[1].size > (1 - SPARES_MOST) * s[0].size;
-}
-
-static void join_items(struct work *w)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < w->n; i++) {
-		struct slot *last = n ? &w->item[n - 1] : NULL;
-
-		if (last && i + 1 < w->n && last->size == w->item[i + 1].size &&
-		    is_interruption((struct slot[]){
-			    *last, w->item[i], w->item[i + 1] })) {
-			last->tracks += w->item[i].tracks +
-					w->item[i + 1].tracks;
-			i++;
-			continue;
-		}
-		w->item[n++] = w->item[i];
-	}
-	w->n = n;
 }
 
 /* ---- Slots ---- */
@@ -467,14 +437,10 @@ static int build(const struct work *w, struct geom **out)
 }
 
 /* From what is in a row to how often it comes again. */
-static int find(struct work *w, bool join)
+static int find(struct work *w)
 {
-	int err;
+	int err = make_items(w);
 
-	w->n = 0;
-	err = make_items(w);
-	if (!err && join)
-		join_items(w);
 	if (err || !has_singles(w))
 		return err;
 	err = make_slots(w);
@@ -487,12 +453,8 @@ static int find_by_sizes(const struct geom *geom, struct prober *prober,
 			 struct heads *heads, struct geom **out)
 {
 	struct work w = { .geom = geom, .prober = prober, .heads = heads };
-	int err;
+	int err = find(&w);
 
-	/* A short track may be one with slips, or come again. */
-	err = find(&w, true);
-	if (!err && !heads->surfaces)
-		err = find(&w, false);
 	if (!err && heads->surfaces) {
 		heads->order = HEADS_CYLINDER;
 		heads->group = 1;
@@ -573,7 +535,7 @@ static int try_surfaces(struct near *near, const struct pieces *p,
 	for (unsigned i = 0; i < GUESSES && !err && !*out; i++) {
 		guess = (struct bands_guess){
 			.surfaces = surfaces, .sweep = sweep,
-			.sizes = i < 2, .inside = i < 4,
+			.inside = i < 2,
 			.turns = (votes > 0) != i % 2,
 		};
 		if (i % 2 && abs(votes) >= BANDS_VOTES)
