@@ -66,35 +66,20 @@ static int add(struct pieces *p, size_t *room, const struct piece *piece)
 	return 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The most common length, if it is common. */
 static int find_group(struct pieces *p)
 {
-	uint32_t *v = calloc(p->n + 1, sizeof(*v));
-	size_t n = 0, best = 0, k;
+	uint64_t *v = calloc(p->n + 1, sizeof(*v)), group = 0;
+	size_t n = 0, best;
 
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].whole)
 			v[n++] = p->v[i].tracks;
-	qsort(v, n, sizeof(*v), by_number);
-	for (size_t i = 0; i < n; i = k) {
-		for (k = i; k < n && v[k] == v[i]; k++)
-			;
-		if (k - i > best) {
-			best = k - i;
-			p->group = v[i];
-		}
-	}
-	if (best < PIECES_LEAST || (double)best < GROUP_SHARE * (double)n)
-		p->group = 0;
+	best = turns_common(v, n, &group);
+	if (best >= PIECES_LEAST && (double)best >= GROUP_SHARE * (double)n)
+		p->group = (uint32_t)group;
 	free(v);
 	return 0;
 }

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
+
 /* Leads are in 1/65536 of a turn; this one is not known. */
 #define UNKNOWN 0xffffu
 #define TURN 0x1p16
@@ -228,35 +230,37 @@ static uint64_t distance(const struct turns *t, size_t i)
 		       t->v[i].track - t->v[i - 1].track : 0;
 }
 
-static int by_number(const void *a, const void *b)
+size_t turns_common(uint64_t *v, size_t n, uint64_t *number)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	size_t best = 0, k;
 
-	return (x > y) - (x < y);
+	qsort(v, n, sizeof(*v), sort_u64_cmp);
+	for (size_t i = 0; i < n; i = k) {
+		for (k = i; k < n && v[k] == v[i]; k++)
+			;
+		if (k - i > best) {
+			best = k - i;
+			*number = v[i];
+		}
+	}
+	return best;
 }
 
 /* The most common distance between marks, if most have it. */
 static int find_period(struct turns *t)
 {
-	uint64_t *v = calloc(t->n + 1, sizeof(*v));
-	size_t n = 0, best = 0, k;
+	uint64_t *v = calloc(t->n + 1, sizeof(*v)), period = 0;
+	size_t n = 0, best;
 
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 1; i < t->n; i++)
 		if (distance(t, i))
 			v[n++] = distance(t, i);
-	qsort(v, n, sizeof(*v), by_number);
-	for (size_t i = 0; i < n; i = k) {
-		for (k = i; k < n && v[k] == v[i]; k++)
-			;
-		if (k - i > best) {
-			best = k - i;
-			t->period = v[i] < UINT32_MAX ? (uint32_t)v[i] : 0;
-		}
-	}
-	if (best + 1 < MARKS_LEAST || (double)best < PERIOD_SHARE * (double)n)
-		t->period = 0;
+	best = turns_common(v, n, &period);
+	if (best + 1 >= MARKS_LEAST &&
+	    (double)best >= PERIOD_SHARE * (double)n && period < UINT32_MAX)
+		t->period = (uint32_t)period;
 	free(v);
 	return 0;
 }

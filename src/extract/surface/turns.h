@@ -37,4 +37,7 @@ int turns_find(const struct geom *geom, struct prober *prober,
 	       struct turns *turns);
 void turns_fini(struct turns *turns);
 
+/* The most common one of some numbers, the least of those; how many are it. */
+size_t turns_common(uint64_t *v, size_t n, uint64_t *number);
+
 #endif
