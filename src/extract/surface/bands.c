@@ -23,11 +23,10 @@
 /* Ends that are tried, and sweeps longer than they ought to be. */
 #define MARKS_AHEAD 20u
 #define LONGER 2.6
-/* What it counts for that a mark ends it, and sweeps are as long as those
- * before; against it, that another size or another skew is not explained, or
- * no mark there. */
+/* What it counts for that a mark ends it; against it, that it is not quite
+ * there, that another size or another skew is not explained, or no mark
+ * there. */
 #define WORTH_END 1.5
-#define WORTH_ALIKE 1.0
 #define WORTH_EXACT 0.5
 #define STRANGE_SIZE 2.0
 #define STRANGE_SKEW 0.7
@@ -173,8 +172,6 @@ static double score(const struct cutting *c, double each)
 	strange += WORTH_EXACT * sum / may;
 	if (c->guess->inside)
 		strange += MISSING * (b->surfaces - 1 - explained);
-	if (fabs(c->last - each) <= ALIKE)
-		explained += WORTH_ALIKE;
 	return explained - strange + ends;
 }
 

@@ -12,10 +12,8 @@
 
 #define STEP_LEAST 4u
 #define STEP_GROWS 2.5
-/* Steps that a disk has; and where groups show, those of one step. */
+/* Steps that a disk has. */
 #define STEPS_LEAST 8
-#define GROUP_LEAST 12u
-#define GROUPS_MOST 3.0
 /* Steps to either side that find another island if there is any. */
 #define LOOK_STEPS 44
 /* From the last island on; it may be further than from the one before. */
@@ -202,8 +200,6 @@ int islands_count(struct near *near, const struct pieces *pieces,
 	int err = 0;
 
 	*islands = (struct islands){ 0 };
-	if (pieces->group >= GROUP_LEAST)
-		most = fmin(most, GROUPS_MOST * pieces->group);
 	for (; !err && step < most && !near_late(near); step *= STEP_GROWS) {
 		err = find_limit(near, pieces, (uint32_t)step, &limit_ns);
 		if (err || isnan(limit_ns))
