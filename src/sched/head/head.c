@@ -188,9 +188,9 @@ uint64_t head_guard_ns(const struct head *head,
 				   head_period_ns(head));
 }
 
-/* The guard of a command that is handed over this long before the head is free:
- * it does not suffer from all of the host's lateness.  The guard of a busy
- * drive tells nothing of an idle one, least of all before it was measured. */
+/* The guard of a command that is decoded this long before the head is free: it
+ * does not suffer from all of the host's lateness.  The guard of a busy drive
+ * tells nothing of an idle one, least of all before it was measured. */
 static uint64_t guard_ahead_ns(uint64_t idle_ns, uint64_t busy_ns,
 			       uint64_t ahead_ns)
 {
@@ -198,6 +198,14 @@ static uint64_t guard_ahead_ns(uint64_t idle_ns, uint64_t busy_ns,
 		return idle_ns;
 	idle_ns -= ahead_ns < idle_ns ? ahead_ns : idle_ns;
 	return idle_ns > busy_ns ? idle_ns : busy_ns;
+}
+
+uint64_t head_guard_ahead_ns(const struct head *head, enum seek_learn_kind kind,
+			     uint64_t ahead_ns)
+{
+	return guard_ahead_ns(head_guard_ns(head, kind, SEEK_LEARN_IDLE),
+			      head_guard_ns(head, kind, SEEK_LEARN_BUSY),
+			      ahead_ns);
 }
 
 static bool head_chain_known(const struct head *head)
@@ -309,10 +317,7 @@ static void head_state_guards(const struct head *head,
 
 		*next_ns[kind] = seek_learn_guard_ns(learn, kind,
 						     SEEK_LEARN_BUSY, turn_ns);
-		*guard_ns[kind] = guard_ahead_ns(
-			seek_learn_guard_ns(learn, kind, SEEK_LEARN_IDLE,
-					    turn_ns),
-			*next_ns[kind], ahead);
+		*guard_ns[kind] = head_guard_ahead_ns(head, kind, ahead);
 		*likely_ns[kind] = guard_ahead_ns(
 			seek_learn_likely_ns(learn, kind, SEEK_LEARN_IDLE,
 					     turn_ns),

@@ -110,6 +110,10 @@ uint64_t head_guard_ns(const struct head *head,
 		       enum seek_learn_kind kind,
 		       enum seek_learn_when when);
 
+/* The guard of a command that is decoded so long before the head is free. */
+uint64_t head_guard_ahead_ns(const struct head *head, enum seek_learn_kind kind,
+			     uint64_t ahead_ns);
+
 bool head_phase_is_known(const struct head *head, uint64_t at_ns);
 
 /* Predicts an access that begins where `from` says, when it was handed over. */

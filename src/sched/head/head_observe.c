@@ -248,9 +248,17 @@ static bool access_has_angle(const struct head *head,
 			     head_period_ns(head));
 }
 
-static enum seek_learn_when access_when(const struct head_access *access)
+/* What is decoded only just before the head is free for it is late when the
+ * host is, as at an idle drive. */
+static enum seek_learn_when access_when(const struct head *head,
+					const struct head_access *access)
 {
-	return access->busy ? SEEK_LEARN_BUSY : SEEK_LEARN_IDLE;
+	enum seek_learn_kind kind =
+		access->write ? SEEK_LEARN_WRITE : SEEK_LEARN_READ;
+
+	return access->busy && access->ahead_ns >=
+			head_guard_ns(head, kind, SEEK_LEARN_IDLE) ?
+		       SEEK_LEARN_BUSY : SEEK_LEARN_IDLE;
 }
 
 /* Learns whether the target was met at the pass that was expected. */
@@ -259,13 +267,17 @@ static void head_learn(struct head *head, const struct head_access *access,
 {
 	const struct seek_learn_access what = {
 		.kind = access->write ? SEEK_LEARN_WRITE : SEEK_LEARN_READ,
-		.when = access_when(access),
+		.when = access_when(head, access),
 		.cylinders = access->cylinders,
 		.switched = access->switched,
 	};
 	uint64_t period_ns = head_period_ns(head);
 	int64_t offset_ns = (int64_t)(access->expected.media_ns -
 				      access->arrive_ns);
+
+	/* The host's lateness counts from when the command is decoded. */
+	if (what.when == SEEK_LEARN_IDLE)
+		offset_ns += (int64_t)access->ahead_ns;
 
 	/* Takes the pass that is nearer to the expected arrival, before or
 	 * after it. */
@@ -413,7 +425,7 @@ static void head_observe(struct head *head, const struct head_access *access,
 	int64_t rest_ns, turns = whole_turns(error_ns, period_ns, &rest_ns);
 	bool judged = head_phase_is_known(head, complete_ns);
 	bool wrong = llabs(rest_ns) * 100 > period_ns * WRONG_PERCENT;
-	uint64_t guard_ns = head_guard_ns(head, kind, access_when(access));
+	uint64_t guard_ns = head_guard_ahead_ns(head, kind, access->ahead_ns);
 	bool late = !wrong && turns > 0 && access->expected.media_ns -
 		access->arrive_ns >= guard_ns;
 	bool useless = (int64_t)guard_ns > period_ns * WRONG_PERCENT / 100;

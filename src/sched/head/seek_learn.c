@@ -5,6 +5,8 @@
  *  - a target that was met and should have been missed, or missed and should
  *    have been met, moves the correction of that distance towards it (an
  *    estimate that is contradicted as often from both sides is the median);
+ *    A late host makes accesses to an idle drive late; so where those to a busy
+ *    one have told enough of a distance, the overhead is moved instead;
  *  - around the corrected arrival the share of misses is counted by how far
  *    ahead the target was.  The guard is the shortest distance from which on no
  *    more than 2 % are missed.  Old counts fade, and where nothing has been
@@ -31,6 +33,9 @@
 /* A guard may miss one target in RARELY (2 %), a likely time one in OFTEN. */
 #define RARELY 50u
 #define OFTEN 4u
+/* A seek is known by this many accesses to a busy drive; then what an access
+ * to an idle one is late by is the host's lateness, and learned as overhead. */
+#define BIN_KNOWN 8u
 /* Counts of all steps are halved when there are this many, so that old ones
  * fade. */
 #define FADE_AT 400u
@@ -66,6 +71,7 @@ void seek_learn_forget(struct seek_learn *learn)
 	int kind, when;
 
 	memset(learn->bin_ns, 0, sizeof(learn->bin_ns));
+	memset(learn->bin_seen, 0, sizeof(learn->bin_seen));
 	memset(learn->run, 0, sizeof(learn->run));
 	learn->settle_off_ns = 0;
 	for (kind = 0; kind < SEEK_LEARN_KINDS; kind++) {
@@ -237,6 +243,9 @@ static void correct(struct seek_learn *learn,
 		move_by(overhead_ns, by_ns, period_ns);
 	} else if (bin && access->kind == SEEK_LEARN_WRITE) {
 		move_by(&learn->settle_off_ns, by_ns, period_ns);
+	} else if (access->when == SEEK_LEARN_IDLE &&
+		   learn->bin_seen[bin] == BIN_KNOWN) {
+		move_by(overhead_ns, by_ns, period_ns);
 	} else if (bin && access->when == SEEK_LEARN_IDLE) {
 		move_by(overhead_ns, by_ns / 2, period_ns);
 		move_by(&learn->bin_ns[bin], by_ns / 2, period_ns);
@@ -250,7 +259,11 @@ void seek_learn_see(struct seek_learn *learn,
 		    bool met, uint64_t period_ns)
 {
 	int64_t least = (int64_t)period_ns / 2048;
+	uint8_t *seen = &learn->bin_seen[bin_of(access->cylinders,
+						access->switched)];
 
+	*seen += access->kind == SEEK_LEARN_READ &&
+		 access->when == SEEK_LEARN_BUSY && *seen < BIN_KNOWN;
 	if (offset_ns < 0 && met)
 		correct(learn, access, offset_ns - least, period_ns);
 	if (offset_ns >= 0 && !met)

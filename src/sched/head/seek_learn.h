@@ -13,7 +13,8 @@
 enum seek_learn_kind { SEEK_LEARN_READ, SEEK_LEARN_WRITE, SEEK_LEARN_KINDS };
 
 /* An access handed to an idle drive is late when the host is.  One that
- * was handed over while the drive was busy is late only when the head is. */
+ * was handed over while the drive was busy for longer than the host is late is
+ * late only when the head is. */
 enum seek_learn_when { SEEK_LEARN_IDLE, SEEK_LEARN_BUSY, SEEK_LEARN_WHENS };
 
 /* Bins of the seek distance: no move, another surface, then two for each
@@ -27,6 +28,8 @@ struct seek_learn {
 	uint32_t seek_n;
 	uint64_t switch_ns, settle_ns, overhead_given_ns[SEEK_LEARN_KINDS];
 	int64_t bin_ns[SEEK_LEARN_BINS];	/* corrections of seek times */
+	/* Accesses to a busy drive that tell of these, up to BIN_KNOWN. */
+	uint8_t bin_seen[SEEK_LEARN_BINS];
 	/* Accesses in a row that were late (negative: early). */
 	int8_t run[SEEK_LEARN_KINDS];
 	int64_t settle_off_ns, overhead_off_ns[SEEK_LEARN_KINDS];

@@ -132,6 +132,36 @@ static void noise_of_host(struct spec *is, struct spec *model, void *arg)
 	};
 }
 
+static const struct service_mech *rig_learned(void)
+{
+	struct head_state head_state;
+
+	head_get_state(rig.head, &head_state);
+	return head_state.mech;
+}
+
+/* What a host is late by is no longer seek: the choice among requests would be
+ * another one. */
+START_TEST(a_late_host_makes_no_seek_longer)
+{
+	struct rig_options options = { .host_ns = 150000 };
+	const struct service_mech *is, *learned;
+	double off_ns = 0;
+	uint32_t i;
+
+	open_rig(&options, _i ? "wd800" : "modern");
+	run(4, 8, 100, 6000);
+	is = drive_mech(sim_drive(rig.sim));
+	learned = rig_learned();
+	for (i = 0; i < is->seek_n; i++)
+		off_ns += ((double)learned->seek[i].ns -
+			   (double)is->seek[i].ns) / is->seek_n;
+	printf("seeks are %.3f ms too long\n", off_ns / 1e6);
+	ck_assert(fabs(off_ns) < 25000);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(noise_is_borne)
 {
 	struct rig_options options = { .doubt = noise_of_host };
@@ -1048,6 +1078,8 @@ int main(void)
 		int n;
 	} tests[] = {
 		{ "ordinary_reads_tell", ordinary_reads_tell_the_phase, 1 },
+		{ "a_late_host_makes_no_seek_longer",
+		  a_late_host_makes_no_seek_longer, 2 },
 		{ "noise_is_borne", noise_is_borne, 1 },
 		{ "writes_need_references", writes_alone_need_few_reads, 1 },
 		{ "a_mount_tells", reads_of_a_mount_tell_the_phase, 1 },
