@@ -23,10 +23,9 @@
  * An order with its sizes begins as measured, track by track.  Whenever
  * something comes up that slips do not explain (a zone, an order that ends, a
  * track that is not there), the beginnings of the slots before it are asked
- * for, one round of those that nothing is known of: if they are right, so is
- * all that is believed since it began.  If one is not, or a size was too small,
- * the map goes back to there and asks track by track.  What was asked before
- * is not asked of the drive again.
+ * for, one round of them: if they are right, so is all that is believed since
+ * it began.  If one is not, or a size was too small, the map goes back to there
+ * and asks track by track.
  *
  * At the end tracks are tried at random; if any is wrong, all is done again
  * track by track.
@@ -142,42 +141,36 @@ static void map_go_back(struct map *m)
 	map_end_order(m);
 }
 
-/* 1: a track of a run begins where it is believed; *news: the drive had not
- * been asked for it. */
+/* 1: a track of a run begins where it is believed. */
 static int map_confirm_track(struct map *m, const struct track_run *run,
-			     uint32_t track, uint64_t start, bool *news)
+			     uint32_t track, uint64_t start)
 {
-	uint64_t there, before = translate_count(m->ask.translate);
 	struct track_place place = run->place;
+	uint64_t there;
 	int err;
 
 	place.cylinder += track * (uint32_t)run->step;
 	start += (uint64_t)track * run->blocks;
 	err = ask_start(&m->ask, &place, start, &there);
-	*news = translate_count(m->ask.translate) > before;
 	return err == -ENODATA ? 0 : err ? err : there == start;
 }
 
 /* 1: the first and the last track of the runs before the present track begin
- * where it is believed, a round of those that nothing was known of; 0: one does
- * not.  (Two tracks where the head turns are a run.) */
+ * where it is believed, of a round; 0: one does not.  (Two tracks where the
+ * head turns are a run.) */
 static int map_confirm(struct map *m)
 {
 	unsigned left = m->order.slots;
 	uint64_t start = m->first;
 	const struct track_run *run;
-	bool news;
 	int rc = 1;
 
-	for (size_t i = m->runs.n; rc == 1 && left && i-- > m->safe.n;) {
+	for (size_t i = m->runs.n; rc == 1 && left && i-- > m->safe.n; left--) {
 		run = &m->runs.v[i];
 		start -= (uint64_t)run->count * run->blocks;
-		rc = map_confirm_track(m, run, run->count - 1, start, &news);
-		left -= news;
-		if (rc == 1 && left && run->count > 1) {
-			rc = map_confirm_track(m, run, 0, start, &news);
-			left -= news;
-		}
+		rc = map_confirm_track(m, run, run->count - 1, start);
+		if (rc == 1 && run->count > 1)
+			rc = map_confirm_track(m, run, 0, start);
 	}
 	return rc;
 }

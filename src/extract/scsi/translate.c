@@ -10,9 +10,6 @@
  *    defect, a spare or beyond the last block;
  *  - several addresses for one block: the first is where it begins;
  *  - ALTTRK where they cannot tell, which is to say everywhere.
- *
- * Nothing is asked twice: answers don't change, and a map that goes back asks
- * most of it once more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,24 +28,7 @@
 #define REPEATS 5u
 #define LOOKS 4u
 
-/* What was asked (one way or the other) and what was answered. */
-struct told {
-	uint64_t question;	/* a block, or cylinder, head and sector */
-	uint64_t answer;	/* the other */
-	uint8_t flags;
-};
-
-/* Of told.flags. */
-#define TOLD_BACK 1u
-#define TOLD_ALTERNATE 2u
-#define TOLD_NOWHERE 4u		/* -ENODATA */
-#define TOLD_HERE 8u		/* this one is in use */
-/* Of more answers, 100 MB, the first are remembered. */
-#define TOLD_MOST (4u << 20)
-
 struct translate {
-	struct told *told;	/* hashed by question */
-	size_t told_n, told_room;
 	struct scsi_port *port;
 	uint64_t blocks;
 	bool by_code;		/* RECEIVE with PCV */
@@ -128,95 +108,10 @@ static int page_ask(struct translate *t, enum scsi_address_format from,
 	return 0;
 }
 
-/* ---- What has been told before ---- */
-
-static uint64_t told_place(const struct scsi_address *a)
-{
-	return (uint64_t)a->cylinder << 40 | (uint64_t)(a->head & 0xff) << 32 |
-	       a->at;
-}
-
-static struct scsi_address told_address(uint64_t place)
-{
-	return (struct scsi_address){
-		.cylinder = (uint32_t)(place >> 40),
-		.head = (uint32_t)(place >> 32 & 0xff),
-		.at = (uint32_t)place,
-	};
-}
-
-/* Is there such an address?  The kept form of others is that of another one. */
-static bool is_address(const struct scsi_address *a)
-{
-	struct scsi_address kept = told_address(told_place(a));
-
-	return kept.cylinder == a->cylinder && kept.head == a->head &&
-	       kept.at == a->at;
-}
-
-/* The place of a question: what was told of it, or a free one. */
-static struct told *told_at(const struct translate *t, uint64_t question,
-			    unsigned back)
-{
-	uint64_t at = (question + back) * UINT64_C(0x9e3779b97f4a7c15);
-	struct told *told;
-
-	for (at >>= 20;; at++) {
-		told = &t->told[at & (t->told_room - 1)];
-		if (!told->flags || (told->question == question &&
-				     (told->flags & TOLD_BACK) == back))
-			return told;
-	}
-}
-
-static const struct told *told_again(const struct translate *t,
-				     uint64_t question, unsigned back)
-{
-	const struct told *told = t->told_n ? told_at(t, question, back) : NULL;
-
-	return told && told->flags ? told : NULL;
-}
-
-static bool told_grow(struct translate *t)
-{
-	struct told *was = t->told;
-	size_t room = t->told_room;
-
-	t->told_room = room ? 2 * room : 4096;
-	t->told = calloc(t->told_room, sizeof(*t->told));
-	if (!t->told) {
-		t->told = was;
-		t->told_room = room;
-		return false;
-	}
-	for (size_t i = 0; i < room; i++) {
-		if (was[i].flags)
-			*told_at(t, was[i].question,
-				 was[i].flags & TOLD_BACK) = was[i];
-	}
-	free(was);
-	return true;
-}
-
-/* Of errors only that there is nothing: others may pass.  Without memory for
- * it, or when it is too much, nothing more is remembered. */
-static void tell(struct translate *t, uint64_t question, unsigned flags,
-		 int err, uint64_t answer)
-{
-	if ((err && err != -ENODATA) || t->told_n == TOLD_MOST ||
-	    (2 * t->told_n >= t->told_room && !told_grow(t)))
-		return;
-	flags |= TOLD_HERE | (err ? TOLD_NOWHERE : 0);
-	*told_at(t, question, flags & TOLD_BACK) = (struct told){
-		question, answer, (uint8_t)flags,
-	};
-	t->told_n++;
-}
-
 /* ---- One address ---- */
 
-static int ask_block(struct translate *t, uint64_t lba,
-		     struct translate_place *out)
+int translate_block(struct translate *t, uint64_t lba,
+		    struct translate_place *out)
 {
 	struct answer answer;
 	uint8_t address[8];
@@ -232,8 +127,8 @@ static int ask_block(struct translate *t, uint64_t lba,
 	return 0;
 }
 
-static int ask_back(struct translate *t, const struct scsi_address *from,
-		    uint64_t *lba)
+int translate_back(struct translate *t, const struct scsi_address *from,
+		   uint64_t *lba)
 {
 	struct answer answer;
 	uint8_t address[8];
@@ -254,42 +149,6 @@ static int ask_back(struct translate *t, const struct scsi_address *from,
 	return *lba < t->blocks ? 0 : -ENODATA;
 }
 
-int translate_block(struct translate *t, uint64_t lba,
-		    struct translate_place *out)
-{
-	const struct told *told = told_again(t, lba, 0);
-	int err;
-
-	if (told) {
-		out->address = told_address(told->answer);
-		out->alternate = told->flags & TOLD_ALTERNATE;
-		return told->flags & TOLD_NOWHERE ? -ENODATA : 0;
-	}
-	err = ask_block(t, lba, out);
-	tell(t, lba, !err && out->alternate ? TOLD_ALTERNATE : 0, err,
-	     err ? 0 : told_place(&out->address));
-	return err;
-}
-
-int translate_back(struct translate *t, const struct scsi_address *from,
-		   uint64_t *lba)
-{
-	uint64_t place = told_place(from);
-	const struct told *told;
-	int err;
-
-	if (!is_address(from))
-		return -ENODATA;
-	told = told_again(t, place, TOLD_BACK);
-	if (told) {
-		*lba = told->answer;
-		return told->flags & TOLD_NOWHERE ? -ENODATA : 0;
-	}
-	err = ask_back(t, from, lba);
-	tell(t, place, TOLD_BACK, err, err ? 0 : *lba);
-	return err;
-}
-
 /* ---- Its habits ---- */
 
 /* Asks for the last block, whose address is all zeros nowhere. */
@@ -297,7 +156,7 @@ static bool formats_work(struct translate *t)
 {
 	struct translate_place place;
 
-	return !ask_block(t, t->blocks - 1, &place);
+	return !translate_block(t, t->blocks - 1, &place);
 }
 
 static int find_formats(struct translate *t)
@@ -331,12 +190,12 @@ static void find_back(struct translate *t)
 	uint64_t lba;
 	unsigned i;
 
-	if (ask_block(t, t->blocks / 2, &place))
+	if (translate_block(t, t->blocks / 2, &place))
 		return;
 	for (i = 0; i < 2 && !t->can_back; i++) {
 		t->back = blocks[i];
 		t->can_back = true;
-		if (ask_back(t, &place.address, &lba) ||
+		if (translate_back(t, &place.address, &lba) ||
 		    lba != t->blocks / 2)
 			t->can_back = false;
 	}
@@ -350,7 +209,7 @@ static void find_alternates(struct translate *t)
 
 	t->alternate = ALTERNATE_TRACK;
 	for (i = 0; i < LOOKS; i++)
-		tracks += !ask_block(t, t->blocks / LOOKS * i, &place) &&
+		tracks += !translate_block(t, t->blocks / LOOKS * i, &place) &&
 			  place.alternate;
 	t->alternate = ALTERNATE_SECTOR;
 	if (tracks < LOOKS)
@@ -380,8 +239,6 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 
 void translate_close(struct translate *t)
 {
-	if (t)
-		free(t->told);
 	free(t);
 }
 
