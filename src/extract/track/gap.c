@@ -1,7 +1,8 @@
 /*
  * gap.c - straight stretches between two tracks, and which of them are tracks.
  *
- * A gap is followed from leap to leap of the angle (segment.h).  Slips too
+ * Tracks like those around a gap that fill it just so are tried first.  Else a
+ * gap is followed from leap to leap of the angle (segment.h).  Slips too
  * small to be told end a stretch, too (segment->soft); where there is no leap,
  * the time that a head takes to the next track tells (span.h).
  *
@@ -38,6 +39,10 @@
 /* Pitches of tracks of one size, as measured. */
 #define LIKE_PITCH 0.001
 #define LIKE_SIGMAS 2.0
+/* Tolerances that units of a track are off its line at most. */
+#define OFF 1.2
+/* Tracks like those around it that a gap may have. */
+#define USUAL_MOST 8u
 
 struct part {
 	struct segment s;
@@ -331,15 +336,76 @@ int gap_is_whole(struct reader *reader, const struct store_track *track,
 	return err;
 }
 
+/* ---- tracks like those around ---- */
+
+/* How many like the one before a gap, and like the one behind it, have as many
+ * units as it?  False: none have, or it can't be told. */
+static bool count_usual(const struct gap *gap, unsigned *like_before,
+			unsigned *all)
+{
+	uint64_t units = gap->end - gap->first, rest;
+	uint32_t a = gap->before.size, b = gap->behind.size;
+	unsigned ways = 0;
+
+	if (!a || !b)
+		return false;
+	for (unsigned i = 0; i <= USUAL_MOST && i * (uint64_t)a <= units; i++) {
+		rest = units - i * (uint64_t)a;
+		if (rest % b || i + rest / b > USUAL_MOST || (a == b && rest))
+			continue;
+		*like_before = i;
+		*all = i + (unsigned)(rest / b);
+		ways++;
+	}
+	return ways == 1;
+}
+
+/*
+ * No track is longer than a turn: those that fill a gap with as many units as
+ * they have if they are like the ones around it lack none, and so no leap need
+ * be seen between them.  They have to lie on lines, each of them.
+ */
+static int try_usual(struct parts *g, bool *good)
+{
+	const struct gap *gap = &g->gap;
+	uint64_t at = gap->first;
+	unsigned like_before, all;
+	int err = 0;
+
+	*good = count_usual(gap, &like_before, &all);
+	for (g->n = 0; *good && !err && g->n < all; g->n++) {
+		const struct store_track *t = g->n < like_before ?
+					      &gap->before : &gap->behind;
+		struct part *p = &g->part[g->n];
+
+		*p = (struct part){
+			.s = { .first = at, .units = t->size,
+			       .pitch = t->pitch },
+			.whole = true,
+		};
+		err = segment_line(g->r, &p->s, good);
+		p->turns = (double)p->s.units * p->s.pitch;
+		*good = *good && is_turn(g, p->turns, p->s.pitch);
+		/* The ends of two zones may be as long as a track together. */
+		if (!err && *good && !between_alike(gap))
+			err = segment_holds(g->r, &p->s, OFF, good);
+		at += t->size;
+	}
+	return err;
+}
+
 int gap_close(struct reader *reader, const struct gap *gap,
 	      struct gap_track *out, unsigned *n)
 {
 	struct parts g = { .r = reader, .gap = *gap };
-	bool again = true;
+	bool again, good = false;
 	int err = learn_spares(&g, &gap->before);
 
 	if (!err)
 		err = learn_spares(&g, &gap->behind);
+	if (!err)
+		err = try_usual(&g, &good);
+	again = !good;
 	for (unsigned i = 0; !err && again && i < ROUNDS; i++) {
 		err = measure_all(&g);
 		for (unsigned k = 0; k < g.n; k++)
