@@ -209,10 +209,12 @@ static void done_direct_write(struct fs_op *op)
 	struct request *req = request_of(op);
 	struct session *session = req->session;
 
+	if (room_wait(req, write_again))
+		return;
 	if (op->rc || !session->paged[op->ino % SESSION_PAGE_SLOTS] ||
 	    !notify_write(session->notify, req, op->ino, op->offset,
 			  (uint32_t)op->result)) {
-		done_written(op);
+		reply_written(op);
 		return;
 	}
 	session->noticed++;

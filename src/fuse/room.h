@@ -81,9 +81,9 @@ void room_closed(struct session *session, uint64_t ino);
 void room_writers_changed(struct session *session);
 
 /*
- * The op of a request has ended.  True: it has found no room, because of what
- * is expected; again() is called later, which submits the op once more, or the
- * request is answered -ENOSPC.
+ * The op of a request has ended, well or not.  True: it has found no room,
+ * because of what is expected; again() is called later, which submits the op
+ * once more, or the request is answered -ENOSPC.
  */
 bool room_wait(struct request *req, void (*again)(struct request *req));
 /* The pages of a request without opcode, of room_flush.c, are written. */

@@ -86,31 +86,45 @@ static void flush_next(struct room_state *room)
 
 /* ---- Waiting ---- */
 
-static struct request *take_first(struct room_state *room)
+/* In the order in which they began to wait: the first is the first that has
+ * waited too long. */
+static void add_waiting(struct room_state *room, struct request *req)
 {
-	struct request *req = list_first(&room->waiting, struct request, link);
+	struct list *before = room->waiting.prev;
 
-	list_del(&req->link);
-	room->waiting_n--;
+	while (before != &room->waiting &&
+	       list_entry(before, struct request, link)->waits_ns >
+		       req->waits_ns)
+		before = before->prev;
+	list_add_front(before, &req->link);
+	room->waiting_n++;
+}
+
+static struct request *take_first(struct list *list)
+{
+	struct request *req = list_first(list, struct request, link);
+
+	if (req)
+		list_del(&req->link);
 	return req;
 }
 
-/* Those that waited when the round ended try again; what finds no room then
- * waits anew, behind them. */
+/* Those that waited when the round ended try again, each once. */
 static void round_end(struct room_state *room)
 {
-	unsigned n = room->waiting_n;
+	struct list tried;
+	struct request *req;
 
 	room->in_round = room->first_round = false;
 	room->unasked = room->unasked &&
 			room->round_ns < room->low_ns + ROOM_SETTLE_NS;
 	room->next_ns = now_of(room) + PAUSE_NS;
 	room_expect(room);
-	while (n--) {
-		struct request *req = take_first(room);
-
+	list_init(&tried);
+	while ((req = take_first(&room->waiting)))
+		list_add(&tried, &req->link);
+	while ((req = take_first(&tried)))
 		req->again(req);
-	}
 }
 
 bool room_wait(struct request *req, void (*again)(struct request *req))
@@ -118,6 +132,8 @@ bool room_wait(struct request *req, void (*again)(struct request *req))
 	struct room_state *room = req->session->room;
 	const uint64_t now_ns = now_of(room);
 
+	if (req->waits_ns)
+		room->waiting_n--;
 	if (req->op.rc != -ENOSPC || !room_expected(room) ||
 	    room->stopped || room->waiting_n >= WAITING_MOST)
 		return false;
@@ -128,8 +144,7 @@ bool room_wait(struct request *req, void (*again)(struct request *req))
 		 now_ns >= req->waits_ns + WAIT_NS)
 		return false;
 	req->again = again;
-	list_add(&room->waiting, &req->link);
-	room->waiting_n++;
+	add_waiting(room, req);
 	room_is_low(room);
 	return true;
 }
@@ -140,8 +155,9 @@ static void end_waits(struct room_state *room, uint64_t until_ns)
 	while (!list_empty(&room->waiting) &&
 	       list_first(&room->waiting, struct request, link)->waits_ns <=
 		       until_ns) {
-		struct request *req = take_first(room);
+		struct request *req = take_first(&room->waiting);
 
+		room->waiting_n--;
 		request_reply(req, -ENOSPC, NULL, 0);
 	}
 }
@@ -165,7 +181,7 @@ void room_run(struct session *session)
 		end_waits(room, now_ns - WAIT_NS);
 	if (!room->in_round &&
 	    (room->first_round ||
-	     (room->waiting_n && now_ns >= room->next_ns)))
+	     (!list_empty(&room->waiting) && now_ns >= room->next_ns)))
 		round_begin(room);
 	if (!room->in_round || room->flushing)
 		return;
@@ -182,7 +198,7 @@ uint64_t room_next_ns(const struct session *session)
 
 	if (room->in_round ? !room->flushing : room->first_round)
 		return 0;
-	if (!room->waiting_n)
+	if (list_empty(&room->waiting))
 		return UINT64_MAX;
 	end_ns = list_first(&room->waiting, struct request, link)->waits_ns +
 		 WAIT_NS;

@@ -47,8 +47,9 @@ struct room_state {
 	bool flushing;		/* pages of one are being written out */
 	uint64_t round_ns;	/* when the last round began */
 	uint64_t next_ns;	/* not before this time does another begin */
-	struct list waiting;	/* requests of room_wait */
-	unsigned waiting_n;
+	struct list waiting;	/* requests of room_wait, except those that are
+				 * being tried again */
+	unsigned waiting_n;	/* all of them */
 	bool stopped;		/* nobody may wait any more */
 };
 

@@ -1,0 +1,166 @@
+/*
+ * test_room.c - who waits for room, and how long: src/fuse/room_flush.c on the
+ * file system of fake_fs.c, in time that the test lets pass.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "fuse/ops.h"
+#include "fuse/room.h"
+#include "fuse/session_internal.h"
+#include "fuse/sync.h"
+#include "tests/rig/test.h"
+
+#define LOW_ROOM (4u << 20)	/* of 8 MiB */
+#define WRITER 99u		/* an inode that cannot be written out, as it
+				 * does not exist */
+#define BEGIN_NS NS_PER_SECOND
+#define LIMIT_NS (5 * NS_PER_SECOND)
+
+static struct {
+	struct env env;
+	uint64_t now_ns;
+	struct fs *fs;
+	struct session *session;
+	int kernel, server;		/* the two ends */
+	struct request *tried;		/* by the last round */
+} t;
+
+static uint64_t now_ns(struct env *env)
+{
+	(void)env;
+	return t.now_ns;
+}
+
+static void setup(void)
+{
+	struct session_options o = { .env = &t.env, .signal_fd = -1 };
+	int ends[2];
+
+	t.env.now_ns = now_ns;
+	t.now_ns = BEGIN_NS;
+	t.tried = NULL;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	t.kernel = ends[0];
+	o.fd = t.server = ends[1];
+	ck_assert_int_eq(fs_open(NULL, NULL, NULL, &t.fs), 0);
+	ck_assert_int_eq(session_new(t.fs, &o, &t.session), 0);
+	session_set_low_room(t.session, LOW_ROOM);
+	ops_note_writer(t.session, WRITER, O_WRONLY, 1);
+}
+
+static void teardown(void)
+{
+	room_stop(t.session);
+	ops_note_writer(t.session, WRITER, O_WRONLY, -1);
+	ck_assert_uint_eq(t.session->outstanding, 0);
+	session_free(t.session);
+	fs_close(t.fs);
+	close(t.kernel);
+	close(t.server);
+}
+
+static void again(struct request *req)
+{
+	t.tried = req;
+}
+
+static struct request *write_without_room(uint64_t unique)
+{
+	struct request *req = request_new(t.session);
+
+	ck_assert_ptr_nonnull(req);
+	req->opcode = FUSE_WRITE;
+	req->unique = unique;
+	sync_note_begin(req);
+	req->op.rc = -ENOSPC;
+	ck_assert(room_wait(req, again));
+	return req;
+}
+
+/* Runs until the round has ended. */
+static void run_round(void)
+{
+	t.tried = NULL;
+	for (unsigned turn = 0; !t.tried; turn++) {
+		ck_assert_uint_lt(turn, 10);
+		room_run(t.session);
+	}
+}
+
+/* The request that was answered -ENOSPC; 0: none was. */
+static uint64_t refused(void)
+{
+	struct fuse_out_header header;
+	ssize_t n = recv(t.kernel, &header, sizeof(header), MSG_DONTWAIT);
+
+	if (n < 0)
+		return 0;
+	ck_assert_int_eq(n, sizeof(header));
+	ck_assert_int_eq(header.error, -ENOSPC);
+	return header.unique;
+}
+
+/* One that was tried again stands where it stood, and so does its time. */
+START_TEST(nobody_waits_too_long)
+{
+	struct request *first = write_without_room(1);
+
+	run_round();
+	ck_assert_ptr_eq(t.tried, first);
+	t.now_ns += NS_PER_SECOND / 2;
+	write_without_room(2);
+	ck_assert(room_wait(first, again));
+	t.now_ns = BEGIN_NS + LIMIT_NS;
+	room_run(t.session);
+	ck_assert_uint_eq(refused(), 1);
+	ck_assert_uint_eq(refused(), 0);
+}
+END_TEST
+
+/* Until it has ended well others keep out of the room that it waits for. */
+START_TEST(who_tries_again_still_waits)
+{
+	struct request *req = write_without_room(1);
+
+	run_round();
+	room_run(t.session);
+	ck_assert(room_asks(t.session, WRITER));
+	req->op.rc = 0;
+	ck_assert(!room_wait(req, again));
+	request_reply(req, 0, NULL, 0);
+	ck_assert(!room_asks(t.session, WRITER));
+}
+END_TEST
+
+START_TEST(the_end_waits_for_nobody)
+{
+	struct request *first = write_without_room(1);
+	struct request *second = write_without_room(2);
+
+	run_round();
+	ck_assert(room_wait(first, again));
+	room_stop(t.session);
+	ck_assert_uint_eq(refused(), 1);
+	ck_assert_uint_eq(refused(), 0);
+	ck_assert(!room_wait(second, again));
+	request_reply(second, -ENOSPC, NULL, 0);
+	ck_assert_uint_eq(refused(), 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("room");
+	TCase *c = tcase_create("room");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, nobody_waits_too_long);
+	tcase_add_test(c, who_tries_again_still_waits);
+	tcase_add_test(c, the_end_waits_for_nobody);
+	suite_add_tcase(suite, c);
+	return test_run(suite);
+}
