@@ -17,9 +17,10 @@
 #define WAIT_NS (5 * NS_PER_SECOND)
 /* From the end of a round to the next one. */
 #define PAUSE_NS (100 * NS_PER_MS)
-/* So many may wait: they can have a large buffer each, of SESSION_MIN_LARGE at
- * least, and without buffers no page of the kernel's comes in. */
+/* So many may wait, of those that the kernel sends in the background and of its
+ * large buffers, SESSION_MIN_LARGE at least: without these no page comes in. */
 #define WAITING_MOST (SESSION_MIN_LARGE / 4)
+#define BACKGROUND_PART 2u
 
 static uint64_t now_of(const struct room_state *room)
 {
@@ -127,6 +128,14 @@ static void round_end(struct room_state *room)
 		req->again(req);
 }
 
+/* A queue of a ring may have few slots: max_background is less than that. */
+static unsigned waiting_most(const struct session *session)
+{
+	unsigned most = session->max_background / BACKGROUND_PART;
+
+	return most < WAITING_MOST ? most : WAITING_MOST;
+}
+
 bool room_wait(struct request *req, void (*again)(struct request *req))
 {
 	struct room_state *room = req->session->room;
@@ -135,7 +144,7 @@ bool room_wait(struct request *req, void (*again)(struct request *req))
 	if (req->waits_ns)
 		room->waiting_n--;
 	if (req->op.rc != -ENOSPC || !room_expected(room) ||
-	    room->stopped || room->waiting_n >= WAITING_MOST)
+	    room->stopped || room->waiting_n >= waiting_most(req->session))
 		return false;
 	if (!req->waits_ns)
 		req->waits_ns = now_ns;

@@ -15,6 +15,7 @@
 #include "tests/rig/test.h"
 
 #define LOW_ROOM (4u << 20)	/* of 8 MiB */
+#define BACKGROUND 4u		/* as with a ring of many queues */
 #define WRITER 99u		/* an inode that cannot be written out, as it
 				 * does not exist */
 #define BEGIN_NS NS_PER_SECOND
@@ -49,6 +50,7 @@ static void setup(void)
 	ck_assert_int_eq(fs_open(NULL, NULL, NULL, &t.fs), 0);
 	ck_assert_int_eq(session_new(t.fs, &o, &t.session), 0);
 	session_set_low_room(t.session, LOW_ROOM);
+	t.session->max_background = BACKGROUND;
 	ops_note_writer(t.session, WRITER, O_WRONLY, 1);
 }
 
@@ -68,7 +70,7 @@ static void again(struct request *req)
 	t.tried = req;
 }
 
-static struct request *write_without_room(uint64_t unique)
+static struct request *new_write(uint64_t unique)
 {
 	struct request *req = request_new(t.session);
 
@@ -77,6 +79,13 @@ static struct request *write_without_room(uint64_t unique)
 	req->unique = unique;
 	sync_note_begin(req);
 	req->op.rc = -ENOSPC;
+	return req;
+}
+
+static struct request *write_without_room(uint64_t unique)
+{
+	struct request *req = new_write(unique);
+
 	ck_assert(room_wait(req, again));
 	return req;
 }
@@ -152,6 +161,19 @@ START_TEST(the_end_waits_for_nobody)
 }
 END_TEST
 
+/* What the kernel has could not come in if all that it may send waited. */
+START_TEST(pages_can_come_meanwhile)
+{
+	struct request *req = new_write(BACKGROUND);
+
+	for (unsigned i = 0; i < BACKGROUND / 2; i++)
+		write_without_room(1 + i);
+	ck_assert(!room_wait(req, again));
+	request_reply(req, -ENOSPC, NULL, 0);
+	ck_assert_uint_eq(refused(), BACKGROUND);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("room");
@@ -161,6 +183,7 @@ int main(void)
 	tcase_add_test(c, nobody_waits_too_long);
 	tcase_add_test(c, who_tries_again_still_waits);
 	tcase_add_test(c, the_end_waits_for_nobody);
+	tcase_add_test(c, pages_can_come_meanwhile);
 	suite_add_tcase(suite, c);
 	return test_run(suite);
 }
