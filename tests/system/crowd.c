@@ -174,13 +174,11 @@ static void put_sizes(const uint64_t *size, unsigned files)
 
 static int write_all(unsigned files, const char *way, uint64_t room)
 {
-	uint64_t *size = calloc(files, sizeof(*size));
-	int *fd = calloc(files, sizeof(*fd));
+	static uint64_t size[MOST_FILES];
+	static int fd[MOST_FILES];
 	uint8_t bytes[MOST_BYTES];
 	unsigned lost = 0, appended = 0;
 
-	if (!size || !fd)
-		give_up("memory");
 	for (unsigned i = 0; i < files; i++) {
 		fd[i] = open_member(i, O_CREAT | O_RDWR);
 		make_bytes(i, bytes);
