@@ -179,6 +179,7 @@ static void open_session(void)
 				     .owner = OWNER };
 	int ends[2];
 
+	t.uid = 0;
 	msg_set_sink(say_nothing, NULL);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	t.kernel = ends[0];
