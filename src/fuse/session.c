@@ -352,6 +352,12 @@ static void take_events(struct session *session, const struct timespec *wait)
 	struct epoll_event events[SOURCES];
 	int n = epoll_pwait2(session->epoll_fd, events, SOURCES, wait, NULL);
 
+	/* Nothing would be heard of any more, not even a signal. */
+	if (n < 0 && errno != EINTR) {
+		session->error = -errno;
+		session->ended = true;
+		msg_error("FUSE: epoll: %s", strerror(errno));
+	}
 	while (n-- > 0) {
 		if (events[n].data.u32 == SOURCE_SIGNAL)
 			take_signals(session);

@@ -153,10 +153,15 @@ static int ask_attr_by(uint64_t node, uint64_t handle)
 
 /* ---- Set-up ---- */
 
+/* After a failure nobody is to wait for replies. */
 static void *run_session(void *arg)
 {
+	int rc = session_run(t.session);
+
 	(void)arg;
-	return (void *)(intptr_t)session_run(t.session);
+	if (rc)
+		shutdown(t.server, SHUT_RDWR);
+	return (void *)(intptr_t)rc;
 }
 
 static void say_nothing(enum msg_level level, const char *line, void *arg)
