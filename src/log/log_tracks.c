@@ -8,7 +8,7 @@
  *   near it (log skipping; Anand et al., FAST 2008, section 6), if all promises
  *   can still be kept then;
  *   otherwise the beginning of a free run: on the present track, on the nearest
- *   free one, on any.
+ *   free one to what was written or read last, on any.
  *
  * A promise is kept whatever records it comes in (tracks_hold): taking the
  * beginning of a run never breaks one, cutting a run in two may.  While room
@@ -257,28 +257,29 @@ static bool run_find(const struct log *log, const struct log_track *t,
 	return false;
 }
 
-static uint64_t distance(const struct log_track *a, const struct log_track *b)
+static uint64_t distance(const struct log_track *t, uint64_t sector)
 {
-	return a->first > b->first ? a->first - b->first : b->first - a->first;
+	return t->first > sector ? t->first - sector : sector - t->first;
 }
 
 /* Should the log go on with a rather than b? Wholly free tracks come first,
- * then near ones. */
+ * then those near `from`. */
 static bool track_is_better(const struct log_track *a,
-			    const struct log_track *b,
-			    const struct log_track *from)
+			    const struct log_track *b, uint64_t from)
 {
 	if (!b || !a->room.used != !b->room.used)
 		return !b || !a->room.used;
 	return distance(a, from) < distance(b, from);
 }
 
-/* The best track with n free units in a row, other than these two. */
+/* The best track with n free units in a row, other than these two.  What was
+ * written last is mostly the data that the next records speak of: a track near
+ * that spares two long seeks a record, there and back to more data. */
 static struct log_track *track_best(struct log *log, uint32_t n,
 				    const struct log_track *not1,
 				    const struct log_track *not2)
 {
-	const struct log_track *from = log->main ? log->main : &log->track[0];
+	const uint64_t from = queue_head_sector(log->queue);
 	struct log_track *best = NULL;
 
 	for (unsigned i = 0; i < log->tracks; i++) {

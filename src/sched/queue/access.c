@@ -86,6 +86,11 @@ void access_submit(struct access *access)
 	disk_submit(queue->disk, disk);
 }
 
+uint64_t queue_head_sector(const struct queue *queue)
+{
+	return queue->head_sector;
+}
+
 void access_drop_given(struct queue *queue)
 {
 	const struct access *access;

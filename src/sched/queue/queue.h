@@ -186,6 +186,9 @@ const struct disk_limits *queue_limits(const struct queue *queue);
 /* Number of sectors on the track of this sector; 0: not known. */
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
 
+/* Where the last access that the disk got ends: the head is near there. */
+uint64_t queue_head_sector(const struct queue *queue);
+
 /* Does a range write gain over a write with a fixed place now?  Only where the
  * head is known. */
 bool queue_places(const struct queue *queue);

@@ -442,6 +442,32 @@ static void ten_commits(struct rig *r)
 	}
 }
 
+/* Where nothing is known of the head a record that needs a fresh track gets the
+ * one nearest to what was written last. */
+START_TEST(goes_on_near_what_was_written)
+{
+	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
+	const struct super_track *near = &r.super.log[TRACKS - 2];
+	static uint8_t block[4096] __attribute__((aligned(4096)));
+	const uint64_t at = (near->sector + 2000) / 8 * 8;
+	uint64_t seq, first, record;
+
+	seq = add(&r, 1, 3000);
+	ck_assert_int_eq(commit(&r), 0);
+	first = find_record(&r, seq, false);
+	ck_assert_uint_lt(first, r.super.log[1].sector);
+	do {
+		ck_assert_int_eq(queue_write(r.queue, at, 8, block), 0);
+		seq = add(&r, seq + 1, 3000);
+		ck_assert_int_eq(commit(&r), 0);
+		record = find_record(&r, seq, false);
+	} while (record < r.super.log[1].sector);
+	ck_assert_uint_ge(record, near->sector);
+	ck_assert_uint_lt(record, near->sector + near->sectors);
+	rig_free(&r);
+}
+END_TEST
+
 START_TEST(mirrors_wait_for_quiet)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
@@ -1425,6 +1451,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_failed_flush_of_others_counts);
 	tcase_add_loop_test(tc, failed_writes_take_no_room, 0, 12);
 	tcase_add_test(tc, torn_tail_is_the_end);
+	tcase_add_test(tc, goes_on_near_what_was_written);
 	tcase_add_test(tc, mirrors_wait_for_quiet);
 	tcase_add_test(tc, nobody_waits_for_mirrors);
 	tcase_add_loop_test(tc, relied_upon_has_a_mirror, 0, 3);
