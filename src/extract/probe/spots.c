@@ -6,9 +6,9 @@
  */
 #include "extract/probe/spots.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+
+#include "base/array.h"
 
 /* Among so many the next is chosen. */
 #define WINDOW 32u
@@ -19,20 +19,14 @@
 
 int spots_add(struct spots *spots, uint64_t unit, double at, size_t owner)
 {
-	size_t room = 2 * spots->room + 256;
-	struct spot *v;
+	int err = array_grow(&spots->v, &spots->room, spots->n,
+			     sizeof(*spots->v));
 
-	if (spots->n == spots->room) {
-		v = reallocarray(spots->v, room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		spots->v = v;
-		spots->room = room;
-	}
-	spots->v[spots->n++] = (struct spot){
-		.unit = unit, .at = at, .owner = owner, .turn = NAN,
-	};
-	return 0;
+	if (!err)
+		spots->v[spots->n++] = (struct spot){
+			.unit = unit, .at = at, .owner = owner, .turn = NAN,
+		};
+	return err;
 }
 
 void spots_want(struct spots *spots, size_t i)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "diskmodel/geom_build.h"
 #include "extract/scsi/scsi_runs.h"
 
@@ -24,21 +25,16 @@ static bool goes_on(const struct track_run *last, const struct track_run *run)
 int runs_add(struct track_runs *runs, const struct track_run *run)
 {
 	struct track_run *last = runs->n ? &runs->v[runs->n - 1] : NULL;
-	size_t room = runs->room ? 2 * runs->room : 1024;
+	int err;
 
 	if (last && goes_on(last, run)) {
 		last->count += run->count;
 		return 0;
 	}
-	if (runs->n == runs->room) {
-		last = reallocarray(runs->v, room, sizeof(*last));
-		if (!last)
-			return -ENOMEM;
-		runs->v = last;
-		runs->room = room;
-	}
-	runs->v[runs->n++] = *run;
-	return 0;
+	err = array_grow(&runs->v, &runs->room, runs->n, sizeof(*runs->v));
+	if (!err)
+		runs->v[runs->n++] = *run;
+	return err;
 }
 
 /* Do two runs lie in the same zone of one surface, in the same place of its

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "diskmodel/geom_build.h"
 
 /* Tracks that may be missing of a sweep: slipped as a whole, spares; and of
@@ -61,17 +62,11 @@ struct axis {
 
 static int add_axis(struct bands *b, size_t *room, const struct axis *a)
 {
-	struct axis *more;
+	int err = array_grow(&b->axis, room, b->axis_n, sizeof(*b->axis));
 
-	if (b->axis_n == *room) {
-		*room = *room ? 2 * *room : 1024;
-		more = reallocarray(b->axis, *room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		b->axis = more;
-	}
-	b->axis[b->axis_n++] = *a;
-	return 0;
+	if (!err)
+		b->axis[b->axis_n++] = *a;
+	return err;
 }
 
 /* Where pieces begin, and what is unknown begins and ends. */
@@ -275,22 +270,15 @@ static int find_begin(struct cutting *c, const struct band *band,
 static int add_band(struct cutting *c, const struct band *band)
 {
 	struct bands *b = c->bands;
-	struct band *more;
+	int err = array_grow(&b->v, &c->room, b->n, sizeof(*b->v));
+	struct band *last = b->v + b->n;
 
-	if (b->n == c->room) {
-		c->room = c->room ? 2 * c->room : 256;
-		more = reallocarray(b->v, c->room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		b->v = more;
-	}
-	if (b->n)
-		more = &b->v[b->n - 1];
-	b->v[b->n] = *band;
-	if (b->n)
-		b->v[b->n].cylinder = more->cylinder +
-				      (uint32_t)ceil(more->each);
-	b->n++;
+	if (err)
+		return err;
+	*last = *band;
+	if (b->n++)
+		last->cylinder = last[-1].cylinder +
+				 (uint32_t)ceil(last[-1].each);
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "diskmodel/geom_build.h"
 #include "extract/surface/bands.h"
 #include "extract/surface/islands.h"
@@ -73,18 +74,11 @@ static uint32_t around(const struct geom_track *t)
 
 static int push(struct work *w, const struct slot *slot)
 {
-	size_t room = w->room ? 2 * w->room : 1024;
-	struct slot *more;
+	int err = array_grow(&w->item, &w->room, w->n, sizeof(*w->item));
 
-	if (w->n == w->room) {
-		more = reallocarray(w->item, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		w->item = more;
-		w->room = room;
-	}
-	w->item[w->n++] = *slot;
-	return 0;
+	if (!err)
+		w->item[w->n++] = *slot;
+	return err;
 }
 
 static int make_items(struct work *w)

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "diskmodel/geom_build.h"
 #include "extract/surface/turns.h"
 
@@ -53,17 +54,11 @@ static bool size_changes(const struct geom *geom, uint64_t i, uint32_t size)
 
 static int add(struct pieces *p, size_t *room, const struct piece *piece)
 {
-	struct piece *more;
+	int err = array_grow(&p->v, room, p->n, sizeof(*p->v));
 
-	if (p->n == *room) {
-		*room = *room ? 2 * *room : 1024;
-		more = reallocarray(p->v, *room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		p->v = more;
-	}
-	p->v[p->n++] = *piece;
-	return 0;
+	if (!err)
+		p->v[p->n++] = *piece;
+	return err;
 }
 
 /* The most common length, if it is common. */

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 /* Leads are in 1/65536 of a turn; this one is not known. */
@@ -198,29 +199,23 @@ static void find_kinds(const struct leads *l, enum turn_kind *kind)
 static int find_marks(const struct leads *l, struct turns *turns)
 {
 	enum turn_kind kind[SKEWS_MOST + 1] = { TURN_NONE };
-	struct turn *more;
 	size_t room = 0;
+	int err = 0;
 
 	find_kinds(l, kind);
-	for (uint64_t i = 1; i < l->n; i++) {
+	for (uint64_t i = 1; i < l->n && !err; i++) {
 		unsigned k = l->v[i] == UNKNOWN ? l->skews :
 						  skew_of(l, l->v[i]);
 
 		prober_pause(l->prober, i);
 		if (kind[k] == TURN_NONE)
 			continue;
-		if (turns->n == room) {
-			room = room ? 2 * room : 1024;
-			more = reallocarray(turns->v, room, sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			turns->v = more;
-		}
-		turns->v[turns->n++] = (struct turn){
-			i, kind[k],
-		};
+		err = array_grow(&turns->v, &room, turns->n,
+				 sizeof(*turns->v));
+		if (!err)
+			turns->v[turns->n++] = (struct turn){ i, kind[k] };
 	}
-	return 0;
+	return err;
 }
 
 /* From what is before a mark; 0: it is none. */

@@ -23,10 +23,10 @@
  * All that is to be read of many tracks is read in the order in which it comes
  * under the head (spots.h), and so is what is to be read again.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "extract/track/prove_internal.h"
 
 /* A leap is seen from so many tolerances on, and known to so many. */
@@ -42,21 +42,6 @@
 #define LOOKS 12u
 /* How much more often wrong than right. */
 #define REFUTED 3u
-
-static int grow(void *array, size_t *room, size_t n, size_t each)
-{
-	void **slot = array, *more;
-	size_t want = *room ? 2 * *room : 256;
-
-	if (n < *room)
-		return 0;
-	more = reallocarray(*slot, want, each);
-	if (!more)
-		return -ENOMEM;
-	*slot = more;
-	*room = want;
-	return 0;
-}
 
 double prove_off(double turn, double expected)
 {
@@ -551,8 +536,8 @@ static enum prove_state state_at(const struct prove *p, uint64_t unit)
 
 int prove_add(struct prove *prove, uint64_t first, uint64_t end)
 {
-	int err = grow(&prove->range, &prove->ranges_room, prove->ranges,
-		       sizeof(*prove->range));
+	int err = array_grow(&prove->range, &prove->ranges_room, prove->ranges,
+			     sizeof(*prove->range));
 
 	if (!err && first < end)
 		prove->range[prove->ranges++] =
@@ -562,8 +547,8 @@ int prove_add(struct prove *prove, uint64_t first, uint64_t end)
 
 static int add_later(struct prove *p, const struct prove_claim *c)
 {
-	int err = grow(&p->later, &p->laters_room, p->laters,
-		       sizeof(*p->later));
+	int err = array_grow(&p->later, &p->laters_room, p->laters,
+			     sizeof(*p->later));
 
 	if (!err)
 		p->later[p->laters++] =
@@ -573,7 +558,7 @@ static int add_later(struct prove *p, const struct prove_claim *c)
 
 static int add(struct prove *p, const struct store_track *t, uint32_t nominal)
 {
-	int err = grow(&p->claim, &p->room, p->n, sizeof(*p->claim));
+	int err = array_grow(&p->claim, &p->room, p->n, sizeof(*p->claim));
 	const struct prove_claim *last;
 	struct prove_claim c = {
 		.first = t->first, .size = t->size, .nominal = nominal,
@@ -582,8 +567,8 @@ static int add(struct prove *p, const struct store_track *t, uint32_t nominal)
 	};
 
 	if (!err)
-		err = grow(&p->trial, &p->trials_room, p->n,
-			   sizeof(*p->trial));
+		err = array_grow(&p->trial, &p->trials_room, p->n,
+				 sizeof(*p->trial));
 	if (err)
 		return err;
 	last = p->claim + p->n - 1;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "extract/probe/phase.h"
 #include "extract/track/store.h"
 
@@ -14,21 +15,6 @@
  * as many units a track one may have spares. */
 #define ANGLE_SAME 0.004
 #define SPAN_SAME 0.012
-
-static int room(void *array, size_t *have, size_t n, size_t each)
-{
-	void **slot = array, *p;
-	size_t want = *have ? 2 * *have : 64;
-
-	if (n < *have)
-		return 0;
-	p = reallocarray(*slot, want, each);
-	if (!p)
-		return -ENOMEM;
-	*slot = p;
-	*have = want;
-	return 0;
-}
 
 size_t store_find(const struct store *store, uint64_t unit)
 {
@@ -68,8 +54,8 @@ int store_insert(struct store *store, const struct piece *piece)
 
 	i = store_find(store, piece->first);
 	if (!err)
-		err = room(&store->pieces, &store->room, store->n,
-			   sizeof(*piece));
+		err = array_grow(&store->pieces, &store->room, store->n,
+				 sizeof(*piece));
 	if (err)
 		return err;
 	memmove(store->pieces + i + 1, store->pieces + i,
@@ -82,8 +68,8 @@ int store_insert(struct store *store, const struct piece *piece)
 int store_odd(struct store *store, uint64_t first, uint32_t less)
 {
 	size_t i = store_find_odd(store, first);
-	int err = room(&store->odds, &store->odds_room, store->odds_n,
-		       sizeof(*store->odds));
+	int err = array_grow(&store->odds, &store->odds_room, store->odds_n,
+			     sizeof(*store->odds));
 
 	if (err)
 		return err;
