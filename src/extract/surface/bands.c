@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "diskmodel/geom_build.h"
+#include "extract/surface/place.h"
 
 /* Tracks that may be missing of a sweep: slipped as a whole, spares; and of
  * short ones, this part. */
@@ -39,7 +39,6 @@
 #define SHORT 9.0
 #define TURN_TRIES 400u
 #define GROUP_LEAST 8u
-#define TOLERANCE (UINT32_MAX / 1000)
 /* Of all tracks, those in bands that are clear. */
 #define CLEAR 0.8
 /* Parts of a sweep that are near, and that do not matter. */
@@ -453,16 +452,16 @@ int bands_place(const struct bands *bands, struct near *near,
 		struct geom **out)
 {
 	const struct geom *geom = near->geom;
-	struct geom_build *b = geom_build_new(geom_period_ns(geom), TOLERANCE);
+	struct geom_build *b = place_begin(geom);
 	int err = b && bands->n ? 0 : -ENOMEM;
 	const struct band *v = bands->v;
 	size_t i = 0, k = 0;
 	struct geom_track t;
 
 	for (uint64_t n = 0; n < geom_tracks(geom) && !err; n++) {
-		struct geom_sweep s = { .count = 1 };
 		const struct axis *a;
-		double at, around;
+		uint32_t sweep;
+		double at;
 
 		prober_pause(near->prober, n);
 		while (k + 2 < bands->axis_n && bands->axis[k + 1].track <= n)
@@ -473,26 +472,14 @@ int bands_place(const struct bands *bands, struct near *near,
 		while (i + 1 < bands->n && v[i + 1].at <= at)
 			i++;
 		at = (at - v[i].at) / v[i].each;
-		s.surface = (int32_t)fmin(at, bands->surfaces - 1);
-		at = fmin(at - s.surface, 1) * (v[i].each - 1);
-		s.cylinder = v[i].cylinder +
-			     llrint(runs_in(bands->way, (uint32_t)s.surface) ?
-					    at : v[i].each - 1 - at);
+		sweep = (uint32_t)fmin(at, bands->surfaces - 1);
+		at = fmin(at - sweep, 1) * (v[i].each - 1);
+		if (!runs_in(bands->way, sweep))
+			at = v[i].each - 1 - at;
 		geom_track_at(geom, n, &t);
-		around = t.known && t.per_sector ? 0x1p32 / t.per_sector : 0;
-		s.sectors = t.sectors;
-		s.around = around > t.sectors ? (uint32_t)lrint(around) :
-						t.sectors;
-		s.base = t.start;
-		s.known = t.known;
-		err = geom_build_sweep(b, &s);
+		err = place_track(b, &t, sweep, v[i].cylinder + llrint(at));
 	}
-	if (!err) {
-		geom_build_pause(b, prober_pause_now, near->prober);
-		err = geom_build_finish(b, out);
-	}
-	geom_build_free(b);
-	return err;
+	return place_end(b, err, near->prober, out);
 }
 
 /* ---- Proof ---- */

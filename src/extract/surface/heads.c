@@ -19,10 +19,10 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "diskmodel/geom_build.h"
 #include "extract/surface/bands.h"
 #include "extract/surface/islands.h"
 #include "extract/surface/pieces.h"
+#include "extract/surface/place.h"
 
 /* No drive had more; a cycle that long is a pattern of something else. */
 #define SURFACES_MOST 24u
@@ -44,7 +44,6 @@
 #define SPARES_MOST 0.05
 /* Slots that tell where in a cycle they are. */
 #define PLACED_BY 4u
-#define TOLERANCE (UINT32_MAX / 1000)
 
 struct slot {
 	uint64_t track;
@@ -66,12 +65,6 @@ struct work {
 
 /* ---- Items ---- */
 
-static uint32_t around(const struct geom_track *t)
-{
-	return t->known && t->per_sector ?
-		       (uint32_t)lrint(0x1p32 / t->per_sector) : 0;
-}
-
 static int push(struct work *w, const struct slot *slot)
 {
 	int err = array_grow(&w->item, &w->room, w->n, sizeof(*w->item));
@@ -90,14 +83,14 @@ static int make_items(struct work *w)
 	for (uint64_t i = 0; i < geom_tracks(w->geom) && !err; i++) {
 		prober_pause(w->prober, i);
 		geom_track_at(w->geom, i, &t);
-		if (s.tracks && around(&t) == s.size) {
+		if (s.tracks && place_around(&t) == s.size) {
 			s.tracks++;
 			continue;
 		}
 		if (s.tracks)
 			err = push(w, &s);
 		s = (struct slot){ .track = i, .tracks = 1,
-				   .size = around(&t) };
+				   .size = place_around(&t) };
 	}
 	return err ? err : push(w, &s);
 }
@@ -399,35 +392,22 @@ static void place_slots(struct work *w)
 
 static int build(const struct work *w, struct geom **out)
 {
-	struct geom_build *b = geom_build_new(geom_period_ns(w->geom),
-					      TOLERANCE);
-	uint32_t n = w->heads->surfaces;
+	struct geom_build *b = place_begin(w->geom);
+	uint32_t n = w->heads->surfaces, at;
 	struct geom_track t;
 	size_t i = 0;
 	int err = b ? 0 : -ENOMEM;
 
 	for (uint64_t k = 0; k < geom_tracks(w->geom) && !err; k++) {
-		struct geom_sweep s = { .count = 1 };
-
 		prober_pause(w->prober, k);
 		geom_track_at(w->geom, k, &t);
 		while (i + 1 < w->n && w->item[i + 1].track <= k)
 			i++;
-		s.surface = (int32_t)(w->item[i].at < n ? w->item[i].at :
-				      2 * n - 1 - w->item[i].at);
-		s.cylinder = w->item[i].cylinder;
-		s.sectors = t.sectors;
-		s.around = around(&t) > t.sectors ? around(&t) : t.sectors;
-		s.base = t.start;
-		s.known = t.known;
-		err = geom_build_sweep(b, &s);
+		at = w->item[i].at;
+		err = place_track(b, &t, at < n ? at : 2 * n - 1 - at,
+				  w->item[i].cylinder);
 	}
-	if (!err) {
-		geom_build_pause(b, prober_pause_now, w->prober);
-		err = geom_build_finish(b, out);
-	}
-	geom_build_free(b);
-	return err;
+	return place_end(b, err, w->prober, out);
 }
 
 /* From what is in a row to how often it comes again. */
@@ -584,29 +564,21 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 int heads_keep(const struct geom *was, const struct geom *now,
 	       struct geom **out)
 {
-	struct geom_build *b = geom_build_new(geom_period_ns(now), TOLERANCE);
+	struct geom_build *b = place_begin(now);
 	uint64_t known = 0, others = 0;
 	struct geom_track t, old;
 	int err = b ? 0 : -ENOMEM;
 
 	*out = NULL;
 	for (uint64_t i = 0; i < geom_tracks(now) && !err; i++) {
-		struct geom_sweep s = { .count = 1 };
-
 		geom_track_at(now, i, &t);
 		geom_track_of(was, t.first, &old);
 		known += t.known;
 		others += t.known && (!old.known || old.first != t.first);
-		s.cylinder = old.cylinder;
-		s.surface = (int32_t)old.surface;
-		s.sectors = t.sectors;
-		s.around = around(&t) > t.sectors ? around(&t) : t.sectors;
-		s.base = t.start;
-		s.known = t.known;
-		err = geom_build_sweep(b, &s);
+		err = place_track(b, &t, old.surface, old.cylinder);
 	}
 	if (!err && others <= known / OTHERS_LEAST)
-		err = geom_build_finish(b, out);
+		return place_end(b, err, NULL, out);
 	geom_build_free(b);
 	return err;
 }

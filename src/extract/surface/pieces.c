@@ -7,11 +7,10 @@
 #include "extract/surface/pieces.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "diskmodel/geom_build.h"
+#include "extract/surface/place.h"
 #include "extract/surface/turns.h"
 
 #define CYLINDER_MOST 24u
@@ -23,15 +22,8 @@
 #define SIZES_ALIKE 256u
 /* Changes of size one way for each the other way, where it is zones. */
 #define ZONES_MOST 6u
-#define TOLERANCE (UINT32_MAX / 1000)
 
 /* ---- Cutting ---- */
-
-static uint32_t around(const struct geom_track *t)
-{
-	return t->known && t->per_sector ?
-		       (uint32_t)lrint(0x1p32 / t->per_sector) : 0;
-}
 
 /* Measured ones are never quite alike. */
 static bool same_size(uint32_t a, uint32_t b)
@@ -46,7 +38,7 @@ static bool size_changes(const struct geom *geom, uint64_t i, uint32_t size)
 
 	for (unsigned k = 0; k < 3 && i + k < geom_tracks(geom); k++) {
 		geom_track_at(geom, i + k, &t);
-		if (same_size(around(&t), size))
+		if (same_size(place_around(&t), size))
 			return false;
 	}
 	return true;
@@ -99,7 +91,7 @@ static int cut(const struct geom *geom, struct prober *prober,
 		mark = k < turns->n && turns->v[k].track == i &&
 		       turns->v[k].kind != TURN_ODD;
 		geom_track_at(geom, i, &t);
-		change = !p->cylinders && !same_size(around(&t), size) &&
+		change = !p->cylinders && !same_size(place_around(&t), size) &&
 			 size_changes(geom, i, size);
 		if (piece.tracks && (mark || change)) {
 			err = add(p, &room, &piece);
@@ -109,7 +101,7 @@ static int cut(const struct geom *geom, struct prober *prober,
 			};
 		}
 		if (change || !size)
-			size = around(&t);
+			size = place_around(&t);
 		piece.whole &= t.known;
 		piece.tracks++;
 	}
@@ -125,7 +117,7 @@ static bool is_uneven(const struct geom *geom, const struct pieces *p)
 
 	for (size_t i = 0; i < p->n; i++) {
 		geom_track_at(geom, p->v[i].track, &t);
-		size = around(&t);
+		size = place_around(&t);
 		if (last && size && !same_size(size, last)) {
 			up += size > last;
 			down += size < last;
@@ -175,7 +167,7 @@ void pieces_free(struct pieces *pieces)
 int pieces_place(const struct pieces *pieces, const struct geom *geom,
 		 struct geom **out)
 {
-	struct geom_build *b = geom_build_new(geom_period_ns(geom), TOLERANCE);
+	struct geom_build *b = place_begin(geom);
 	int err = b ? 0 : -ENOMEM;
 	int64_t cylinder = -1;
 	struct geom_track t;
@@ -184,23 +176,11 @@ int pieces_place(const struct pieces *pieces, const struct geom *geom,
 		const struct piece *p = &pieces->v[i];
 
 		for (uint32_t at = 0; at < p->tracks && !err; at++) {
-			struct geom_sweep s = { .count = 1 };
-
 			/* A piece begins, or a mark was missed. */
 			cylinder += at % pieces->group == 0;
 			geom_track_at(geom, p->track + at, &t);
-			s.surface = (int32_t)(at % pieces->group);
-			s.cylinder = cylinder;
-			s.sectors = t.sectors;
-			s.around = around(&t) > t.sectors ? around(&t) :
-							    t.sectors;
-			s.base = t.start;
-			s.known = t.known;
-			err = geom_build_sweep(b, &s);
+			err = place_track(b, &t, at % pieces->group, cylinder);
 		}
 	}
-	if (!err)
-		err = geom_build_finish(b, out);
-	geom_build_free(b);
-	return err;
+	return place_end(b, err, NULL, out);
 }
