@@ -79,3 +79,10 @@ int sort_u64_cmp(const void *a, const void *b)
 {
 	return sort_order(*(const uint64_t *)a, *(const uint64_t *)b);
 }
+
+int sort_double_cmp(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}

@@ -46,4 +46,7 @@ static inline int sort_order(uint64_t x, uint64_t y)
 /* Compares two uint64_t; for qsort(3) and bsearch(3). */
 int sort_u64_cmp(const void *a, const void *b);
 
+/* The same of two doubles, neither of which is NAN. */
+int sort_double_cmp(const void *a, const void *b);
+
 #endif

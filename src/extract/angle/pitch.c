@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "extract/angle/pitch.h"
 #include "extract/probe/phase.h"
 
@@ -58,13 +59,6 @@ static struct sum slope_of(const struct pitch_read *read, size_t n,
 	return s;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* Where so much room is left that its readings lie further off than late ones
  * are cut off at: the median slope of pairs far from each other.  Else 0. */
 static double steep_slope(const struct pitch_read *read, size_t n,
@@ -84,7 +78,7 @@ static double steep_slope(const struct pitch_read *read, size_t n,
 	}
 	if (k < STEEP_LEAST)
 		return 0;
-	qsort(slope, k, sizeof(*slope), by_value);
+	qsort(slope, k, sizeof(*slope), sort_double_cmp);
 	return fabs(slope[k / 2]) > FAR / 2 ? slope[k / 2] : 0;
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angle/anchor.h"
 #include "extract/angle/angles.h"
@@ -54,7 +55,7 @@ static int by_track(const void *a, const void *b)
 {
 	const struct pitch_read *x = a, *y = b;
 
-	return x->track < y->track ? -1 : x->track > y->track;
+	return sort_order(x->track, y->track);
 }
 
 /* A unit near one end of a track, of about every other near the other: that

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "extract/probe/period.h"
 
 #define MAX_SAMPLES 6000u
@@ -105,20 +106,6 @@ static uint64_t align(const struct work *w, uint64_t sector)
 	return sector / w->unit * w->unit;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static int by_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The median time of reads all over the disk; *readable: how many worked. */
 static int random_reads(struct work *w, uint64_t *median_ns,
 			unsigned *readable)
@@ -138,7 +125,7 @@ static int random_reads(struct work *w, uint64_t *median_ns,
 			taken[n++] = a.complete_ns - a.submit_ns;
 	}
 	*readable = n;
-	qsort(taken, n, sizeof(*taken), by_value);
+	qsort(taken, n, sizeof(*taken), sort_u64_cmp);
 	*median_ns = n ? taken[n / 2] : 0;
 	return 0;
 }
@@ -157,7 +144,7 @@ static int find_cache(struct work *w, uint64_t site)
 		if (i)
 			taken[i - 1] = a.complete_ns - a.submit_ns;
 	}
-	qsort(taken, REPEATS, sizeof(*taken), by_value);
+	qsort(taken, REPEATS, sizeof(*taken), sort_u64_cmp);
 	w->out->cached = taken[REPEATS / 2] < HIT_MOST_NS;
 	w->out->hit_ns = w->out->cached ? taken[REPEATS / 2] : 0;
 	return 0;
@@ -193,7 +180,7 @@ static size_t pairs(const struct work *w, double *apart, size_t max)
 		last[s->site] = s->at_ns;
 	}
 	free(last);
-	qsort(apart, n, sizeof(*apart), by_double);
+	qsort(apart, n, sizeof(*apart), sort_double_cmp);
 	return n < max ? n : max;
 }
 
@@ -358,7 +345,7 @@ static void weigh(struct work *w, const double *off, double *sorted)
 
 	for (size_t i = 0; i < w->n; i++)
 		sorted[i] = fabs(off[i]);
-	qsort(sorted, w->n, sizeof(*sorted), by_double);
+	qsort(sorted, w->n, sizeof(*sorted), sort_double_cmp);
 	w->residual_ns = 1.4826 * sorted[w->n / 2] + 100;
 	gate = gate > GATE_NS ? gate : GATE_NS;
 	for (size_t i = 0; i < w->n; i++) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/sort.h"
 #include "extract/surface/place.h"
 
 /* Tracks that may be missing of a sweep: slipped as a whole, spares; and of
@@ -341,13 +342,6 @@ static int cut_all(struct cutting *c, double longest)
 	return err;
 }
 
-static int by_each(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Of most tracks. */
 static int find_usual(struct bands *b)
 {
@@ -359,7 +353,7 @@ static int find_usual(struct bands *b)
 		v[i] = b->v[i].each;
 		all += v[i];
 	}
-	qsort(v, b->n, sizeof(*v), by_each);
+	qsort(v, b->n, sizeof(*v), sort_double_cmp);
 	for (size_t i = 0; i < b->n && sum < all / 2; i++) {
 		b->usual = v[i];
 		sum += v[i];

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "extract/track/gap.h"
 #include "extract/track/map_state.h"
 
@@ -150,8 +151,8 @@ static int gap_cmp(const void *a, const void *b)
 {
 	const struct open_gap *x = a, *y = b;
 
-	return x->units != y->units ? (x->units < y->units ? 1 : -1) :
-	       x->first < y->first ? -1 : x->first > y->first;
+	return sort_order(y->units, x->units) ?:
+	       sort_order(x->first, y->first);
 }
 
 /* Those that are not too long; of many the longest first. */
