@@ -80,11 +80,19 @@ static void run_destage(struct tree *tree)
  * transaction, too: then nothing is freed any more, and the file system fails
  * rather than waiting for ever.  The log keeps what it has for the next mount.
  *
- * A write is tried for 35 s at most (disk/fault.h).  Looks are counted, not the
- * time between the first and the last, as the process may have been stopped.
+ * A write is tried for 35 s at most (disk/fault.h).  A checkpoint frees room at
+ * its end, and may have more nodes to write than a slow drive takes in 60 s.
+ * Looks are counted, not the time between the first and the last, as the
+ * process may have been stopped.
  */
 #define STUCK_LOOKS 60u
 #define STUCK_LOOK_NS NS_PER_SECOND
+
+/* A number that grows with all that leads to more room. */
+static uint64_t log_progress(const struct tree *tree)
+{
+	return log_freed(tree->log) + tree->stats.node_writes;
+}
 
 static uint64_t run_log_stuck(struct tree *tree, uint64_t now_ns)
 {
@@ -94,7 +102,7 @@ static uint64_t run_log_stuck(struct tree *tree, uint64_t now_ns)
 		stuck->looks = 0;
 		return UINT64_MAX;
 	}
-	if (!stuck->looks || stuck->freed != log_freed(tree->log))
+	if (!stuck->looks || stuck->progress != log_progress(tree))
 		stuck->looks = 0;
 	else if (now_ns < stuck->look_ns)
 		return stuck->look_ns;
@@ -102,7 +110,7 @@ static uint64_t run_log_stuck(struct tree *tree, uint64_t now_ns)
 		tree_fail(tree, "the log is full of data that finds no place");
 		return now_ns;
 	}
-	stuck->freed = log_freed(tree->log);
+	stuck->progress = log_progress(tree);
 	stuck->look_ns = now_ns + STUCK_LOOK_NS;
 	return stuck->look_ns;
 }

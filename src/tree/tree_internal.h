@@ -192,7 +192,7 @@ struct growth {
 struct log_stuck {
 	bool met;		/* in the last admission an urgent transaction
 				 * found no room in a log that is alone */
-	uint64_t freed;		/* log_freed() when it was looked at last */
+	uint64_t progress;	/* log_progress() when it was looked at last */
 	uint64_t look_ns;	/* not before this time is it looked at again */
 	unsigned looks;		/* in a row that saw no difference */
 };

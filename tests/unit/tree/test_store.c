@@ -11,6 +11,7 @@
 #include "tests/rig/test.h"
 #include "tests/rig/treeworld.h"
 #include "tree/node.h"
+#include "tree/tree_internal.h"
 
 static struct world w;
 
@@ -153,6 +154,50 @@ START_TEST(a_log_that_nothing_frees_fails_the_tree)
 	crash_and_open();
 	ck_assert_uint_eq(tree_recovered_data(w.tree, &data), n);
 	check_data(0, 70, 0, 'x');
+	world_fini(&w);
+}
+END_TEST
+
+static void end_at_once(struct tree_txn *txn, void *arg, int rc)
+{
+	*(int *)arg = rc;
+	tree_txn_end(txn);
+}
+
+/* While a long checkpoint still writes nodes room is to come. */
+START_TEST(a_log_waits_for_a_long_checkpoint)
+{
+	static const struct tree_txn_ops ops = { end_at_once };
+	static const struct tree_bounds bounds = {
+		.nodes = 1, .new_nodes = 1, .urgent = true,
+		.log_bytes = 3 * TRAX_BLOCK_BYTES,
+	};
+	struct logged l = { .ino = 70, .fill = 'x' };
+	struct tree_txn *txn;
+	int rc = 1;
+
+	world_init(&w, 6, 100, 100, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	while (log_reserve(tree_log(w.tree), bounds.log_bytes, true)) {
+		log_release(tree_log(w.tree), bounds.log_bytes);
+		ck_assert_int_eq(world_do(&w, &bounds, log_one, &l, NULL), 0);
+		ck_assert_int_eq(world_commit(&w), 0);
+		l.block += 2;
+	}
+	ck_assert_int_eq(tree_begin(w.tree, &bounds, &ops, &rc, &txn), 0);
+	for (unsigned seconds = 0; seconds < 200; seconds++) {
+		sim_advance(w.sim, NS_PER_SECOND);
+		w.tree->stats.node_writes++;
+		ck_assert(world_turn(&w));
+	}
+	ck_assert(!tree_failed(w.tree));
+	for (unsigned seconds = 0; rc == 1; seconds++) {
+		ck_assert_uint_lt(seconds, 200);
+		sim_advance(w.sim, NS_PER_SECOND);
+		ck_assert(world_turn(&w));
+	}
+	ck_assert_int_eq(rc, -EROFS);
+	crash_and_open();
 	world_fini(&w);
 }
 END_TEST
@@ -776,6 +821,7 @@ int main(void)
 	msg_set_level(MSG_ERROR);
 	tcase_add_test(tc, logged_data_is_found_again);
 	tcase_add_loop_test(tc, a_log_that_nothing_frees_fails_the_tree, 0, 2);
+	tcase_add_test(tc, a_log_waits_for_a_long_checkpoint);
 	tcase_add_test(tc, owners_put_are_taken_from_the_free_space);
 	tcase_add_test(tc, counters_of_inodes_survive_a_crash);
 	tcase_add_test(tc, leaves_share_with_their_neighbours);
