@@ -56,11 +56,6 @@ struct measure {
 	unsigned count[KINDS_MAX];	/* of each kind in it */
 };
 
-static angle to_angle(double turn)
-{
-	return (angle)(int64_t)llrint(ldexp(phase_part(turn), 32));
-}
-
 /* ---- Reading ---- */
 
 /* As a share of a revolution that it is off from what is thought; when that is
@@ -175,7 +170,7 @@ static void share(struct measure *m, uint64_t from, double off)
 	for (unsigned i = 0; i < m->steps; i++) {
 		with += m->count[m->step[i]] * m->kinds[m->step[i]].var;
 		m->ahead[i] = phase_part(m->ahead[i] + off * with / all);
-		m->bases[from + 1 + i] = to_angle(m->ahead[i]);
+		m->bases[from + 1 + i] = phase_angle(m->ahead[i]);
 	}
 	m->at = m->ahead[m->steps - 1];
 	m->var = (all - noise) * noise / all + WANDERS * WANDERS;
@@ -212,7 +207,7 @@ static int take(struct measure *m, uint64_t index)
 	m->stats->odd += k->strange > 0;
 	m->at = phase_part(m->ahead[0] + off);
 	m->var = noise / 2;
-	m->bases[index] = to_angle(m->at);
+	m->bases[index] = phase_angle(m->at);
 	return err;
 }
 
@@ -261,7 +256,7 @@ static int begin(struct measure *m, uint64_t index)
 		m->at = 0;
 	m->at = phase_part(m->at);
 	m->var = m->reader.noise * m->reader.noise / 2;
-	m->bases[index] = to_angle(m->at);
+	m->bases[index] = phase_angle(m->at);
 	if (m->stats->tracks++)
 		return 0;
 	anchor_drop(&m->anchor, &t, m->at);

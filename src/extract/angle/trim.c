@@ -335,7 +335,7 @@ static int put(const struct trim *t, struct geom **out,
 		bases[i] = skews_base(t->geom, i);
 		if (t->sigma[i] < 0)
 			continue;
-		bases[i] += (angle)(int64_t)llrint(ldexp(t->late[i], 32));
+		bases[i] += phase_angle(t->late[i]);
 		late = phase_wrap(t->late[i]);
 		sum += late;
 		square += late * late;

@@ -18,6 +18,8 @@
 
 #include "base/random.h"
 #include "base/sort.h"
+#include "extract/mech/reach.h"
+#include "extract/probe/phase.h"
 
 #define BOUNDARIES (FIT_READS / 2)
 #define TRIES 64u
@@ -76,23 +78,16 @@ static bool is_cached(const struct profile *profile,
 static double zero_of(const struct profile *profile,
 		      const struct probe_access *access)
 {
-	uint64_t last = access->sector + access->sectors - 1;
-	struct geom_place place;
-	struct geom_track track;
-	double ns = (double)profile->mech.period_ps / 1000, turn, whole;
+	double ns = (double)profile->mech.period_ps / 1000;
 
-	geom_track_of(profile->geom, last, &track);
-	geom_place_of(profile->geom, last, &place);
-	turn = modf((double)access->complete_ns / ns, &whole) -
-	       (angle)(place.start + track.per_sector) / 4294967296.0;
-	return turn - floor(turn);
+	return phase_part((double)access->complete_ns / ns -
+			  reach_angle(profile->geom, access->sector,
+				      access->sectors));
 }
 
 static double apart(double a, double b)
 {
-	double d = fabs(a - b);
-
-	return d > 0.5 ? 1 - d : d;
+	return fabs(phase_wrap(a - b));
 }
 
 /* The most that agree with one of them. */
@@ -185,7 +180,6 @@ static void judge_boundaries(const struct profile *profile,
 			continue;
 		off = zero_of(profile, &access[i + 1]) -
 		      zero_of(profile, &access[i]);
-		off -= floor(off);
 		fit->boundaries++;
 		fit->boundaries_right += apart(off, 0) <= NEAR_PAIR;
 		fit->boundaries_wrong += apart(off, leap) <= NEAR_PAIR;

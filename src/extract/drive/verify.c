@@ -18,6 +18,7 @@
 
 #include "extract/drive/verify.h"
 #include "extract/mech/reach.h"
+#include "extract/probe/phase.h"
 
 /* Revolutions: an angle may be believed a little wrong, a boundary not. */
 #define TOLERANCE 0.04
@@ -142,9 +143,7 @@ enum answer { NOTHING, RIGHT, WRONG, UNREADABLE, NO_LEAP };
 
 static double off_by(double turn, double expected)
 {
-	double off = turn - expected;
-
-	return fabs(off - floor(off + 0.5));
+	return fabs(phase_wrap(turn - expected));
 }
 
 /* As it is believed. */

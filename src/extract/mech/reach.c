@@ -9,22 +9,13 @@
 #include <math.h>
 
 #include "extract/mech/reach.h"
+#include "extract/probe/phase.h"
 
 #define STRAYS 0.05		/* revolutions */
 #define GAIN 0.2
 #define MOST_STRAYS 3u
 /* Of what it must be at least: faster is a cache. */
 #define FASTEST 0.8
-
-static double part(double turn)
-{
-	return turn - floor(turn);
-}
-
-static double wrap(double turn)
-{
-	return turn - floor(turn + 0.5);
-}
 
 /* ---- The clock ---- */
 
@@ -35,19 +26,20 @@ double reach_angle(const struct geom *geom, uint64_t sector, uint32_t sectors)
 
 	geom_track_of(geom, sector + sectors - 1, &track);
 	geom_place_of(geom, sector + sectors - 1, &place);
-	return part(((double)place.start + track.per_sector) / 4294967296.0);
+	return phase_part(((double)place.start + track.per_sector) /
+			  4294967296.0);
 }
 
 static double clock_turn(const struct reach_clock *c, uint64_t at_ns)
 {
-	return part((double)(at_ns % (uint64_t)(c->period_ns * 1e6)) /
+	return phase_part((double)(at_ns % (uint64_t)(c->period_ns * 1e6)) /
 		    c->period_ns);
 }
 
 bool reach_clock_see(struct reach_clock *clock, uint64_t at_ns, double at)
 {
-	double turn = part(clock_turn(clock, at_ns) - at);
-	double off = wrap(turn - clock->turn);
+	double turn = phase_part(clock_turn(clock, at_ns) - at);
+	double off = phase_wrap(turn - clock->turn);
 
 	if (!clock->set || clock->strayed >= MOST_STRAYS) {
 		clock->turn = turn;
@@ -60,7 +52,7 @@ bool reach_clock_see(struct reach_clock *clock, uint64_t at_ns, double at)
 		return false;
 	}
 	clock->strayed = 0;
-	clock->turn = part(clock->turn + GAIN * off);
+	clock->turn = phase_part(clock->turn + GAIN * off);
 	return true;
 }
 
@@ -68,7 +60,7 @@ double reach_clock_wait(const struct reach_clock *clock, uint64_t at_ns,
 			double at)
 {
 	return clock->period_ns *
-	       part(at + clock->turn - clock_turn(clock, at_ns));
+	       phase_part(at + clock->turn - clock_turn(clock, at_ns));
 }
 
 /* ---- The estimate ---- */
@@ -215,7 +207,7 @@ int reach_try(struct reach *reach, struct prober *prober,
 				   reach_angle(geom, first, unit)) - unit_ns;
 	/* From the first unit of `to` on to the one that is wanted. */
 	at = first + (uint64_t)unit * unit_at(to, unit,
-			part((want_ns - zero_ns) / clock->period_ns));
+			phase_part((want_ns - zero_ns) / clock->period_ns));
 	aim_ns = reach_clock_wait(clock, a.complete_ns,
 				  reach_angle(geom, at, unit)) - unit_ns;
 	while (aim_ns < want_ns - clock->period_ns / 2)

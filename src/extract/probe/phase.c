@@ -27,6 +27,11 @@ double phase_wrap(double turn)
 	return phase_part(turn + 0.5) - 0.5;
 }
 
+angle phase_angle(double turn)
+{
+	return (angle)(int64_t)llrint(ldexp(phase_part(turn), 32));
+}
+
 void phase_init(struct phase *phase, double period_ns, uint64_t now_ns)
 {
 	*phase = (struct phase){
@@ -86,19 +91,19 @@ static bool doubt(struct phase *phase, double error, double sigma)
 void phase_correct(struct phase *phase, uint64_t at_ns, double error,
 		   double sigma)
 {
-	double all, angle, period;
+	double all, gain, period;
 
 	move(phase, at_ns);
 	if (doubt(phase, error, sigma))
 		return;
 	all = phase->aa + sigma * sigma;
-	angle = phase->aa / all;
+	gain = phase->aa / all;
 	period = phase->ap / all;
-	phase->turn = phase_part(phase->turn - angle * error);
+	phase->turn = phase_part(phase->turn - gain * error);
 	phase->period_ns *= 1 + period * error;
 	phase->pp -= period * phase->ap;
-	phase->ap -= angle * phase->ap;
-	phase->aa -= angle * phase->aa;
+	phase->ap -= gain * phase->ap;
+	phase->aa -= gain * phase->aa;
 	phase->locked_ns = at_ns;
 }
 

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "diskmodel/geom.h"
+
 struct phase {
 	double period_ns;
 	uint64_t at_ns;		/* at this time ... */
@@ -40,5 +42,8 @@ void phase_restart(struct phase *phase, uint64_t at_ns, double error,
 /* The same angle in [-0.5, 0.5), in [0, 1). */
 double phase_wrap(double turn);
 double phase_part(double turn);
+
+/* As a geometry has it. */
+angle phase_angle(double turn);
 
 #endif

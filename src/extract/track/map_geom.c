@@ -50,11 +50,6 @@ int map_proven(const struct map *map, struct store *proven)
 	return err;
 }
 
-static angle to_angle(double turn)
-{
-	return (angle)(int64_t)llrint(ldexp(phase_part(turn), 32));
-}
-
 static int add_pseudo(struct geom_build *b, uint64_t to)
 {
 	return to > geom_build_sectors(b) ?
@@ -72,8 +67,8 @@ static int add_piece(const struct store *store, uint32_t unit,
 		.around = (uint32_t)lrint(p->size / fmin(p->span, 1)) * unit,
 		.cylinder = (int64_t)(track % GEOM_MAX_CYLINDERS),
 		.cylinder_step = 1,
-		.base = to_angle(p->start),
-		.base_step = to_angle(p->step),
+		.base = phase_angle(p->start),
+		.base_step = phase_angle(p->step),
 		.known = true,
 	};
 	uint64_t less = 0, k;
