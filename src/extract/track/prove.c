@@ -447,14 +447,18 @@ static int try_all(struct prove *p)
 	return err;
 }
 
+static void try_anew(struct prove *p, size_t i)
+{
+	try_begin(p, i);
+	p->claim[i].state = PROVE_OPEN;
+}
+
 /* All that are in a state. */
 static int try_those(struct prove *p, enum prove_state state)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->claim[i].state != state)
-			continue;
-		try_begin(p, i);
-		p->claim[i].state = PROVE_OPEN;
+		if (p->claim[i].state == state)
+			try_anew(p, i);
 	}
 	return try_all(p);
 }
@@ -470,8 +474,7 @@ static bool spread(struct prove *p, size_t i, int step)
 		i = step > 0 ? i + 1 : i - 1;
 		if (p->claim[i].seen || p->claim[i].state != PROVE_HOLDS)
 			continue;
-		try_begin(p, i);
-		p->claim[i].state = PROVE_OPEN;
+		try_anew(p, i);
 		any = true;
 	}
 	return any;
@@ -479,47 +482,43 @@ static bool spread(struct prove *p, size_t i, int step)
 
 /* What is next to one that fails is not believed either before it was looked
  * at. */
-static int try_around(struct prove *p)
+static bool open_around(struct prove *p)
 {
-	bool any = true;
-	int err = 0;
+	bool any = false;
 
-	while (any && !err) {
-		any = false;
-		for (size_t i = 0; i < p->n; i++) {
-			if (p->claim[i].state != PROVE_FAILS)
-				continue;
-			any |= spread(p, i, 1);
-			any |= spread(p, i, -1);
-		}
-		if (any)
-			err = try_all(p);
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->claim[i].state != PROVE_FAILS)
+			continue;
+		any |= spread(p, i, 1);
+		any |= spread(p, i, -1);
 	}
-	return err;
+	return any;
 }
 
 /* Those that were thought to be among others of their size when they were
  * looked at, and are not. */
-static int try_lonely(struct prove *p)
+static bool open_lonely(struct prove *p)
 {
-	bool any = true;
+	bool any = false;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct prove_claim *c = &p->claim[i];
+
+		if (c->state != PROVE_HOLDS || !c->among || !is_alone(p, i))
+			continue;
+		try_anew(p, i);
+		any = true;
+	}
+	return any;
+}
+
+/* As long as some are opened. */
+static int try_while(struct prove *p, bool (*open)(struct prove *p))
+{
 	int err = 0;
 
-	while (any && !err) {
-		any = false;
-		for (size_t i = 0; i < p->n; i++) {
-			struct prove_claim *c = &p->claim[i];
-
-			if (c->state != PROVE_HOLDS || !c->among ||
-			    !is_alone(p, i))
-				continue;
-			try_begin(p, i);
-			c->state = PROVE_OPEN;
-			any = true;
-		}
-		if (any)
-			err = try_all(p);
-	}
+	while (!err && open(p))
+		err = try_all(p);
 	return err;
 }
 
@@ -641,9 +640,9 @@ int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
 	if (!err)
 		err = try_those(prove, PROVE_FAILS);
 	if (!err)
-		err = try_around(prove);
+		err = try_while(prove, open_around);
 	if (!err)
-		err = try_lonely(prove);
+		err = try_while(prove, open_lonely);
 	if (!err)
 		prove_judge(prove, more);
 	if (!err)
