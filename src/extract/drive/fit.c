@@ -141,10 +141,8 @@ static void judge_phases(const struct profile *profile,
 		if (!is_cached(profile, &access[i]))
 			zero[got++] = zero_of(profile, &access[i]);
 	}
-	fit->phases = got;
-	fit->phases_right = agreeing(zero, got);
 	fit->verdict = turned < FLAT * looked ? FIT_FLAT : FIT_PHASE;
-	if (got && fit->phases_right * 100 >= got * RIGHT_PERCENT)
+	if (got && agreeing(zero, got) * 100 >= got * RIGHT_PERCENT)
 		fit->verdict = FIT_GOOD;
 }
 

@@ -23,7 +23,6 @@ enum fit_verdict {
 
 struct fit {
 	enum fit_verdict verdict;
-	unsigned phases, phases_right;
 	/* Right, and wrong beyond doubt; others were late. */
 	unsigned boundaries, boundaries_right, boundaries_wrong;
 	/* What was read, in order. */

@@ -120,7 +120,6 @@ static void read_device(const char *sysfs, dev_t dev, struct identity *id)
 	read_word(device, "wwid", id->wwn, sizeof(id->wwn));
 	id->rotational = !is_word(id->queue, "rotational", "0");
 	id->host_managed = is_word(id->queue, "zoned", "host-managed");
-	id->host_aware = is_word(id->queue, "zoned", "host-aware");
 	id->actuators = count_ranges(id->queue);
 	read_word(folder, "loop/backing_file", file, sizeof(file));
 	id->loop = file[0] != 0;
@@ -141,8 +140,6 @@ int identify(const char *path, const char *sysfs, struct identity *identity)
 	identity->block = S_ISBLK(st.st_mode);
 	if (identity->block)
 		read_device(sysfs, st.st_rdev, identity);
-	else
-		identity->sector_bytes = (uint32_t)st.st_blksize;
 	return 0;
 }
 

@@ -18,10 +18,8 @@ struct identity {
 	bool block, loop, partition;
 	bool rotational;		/* as declared */
 	bool host_managed;		/* zones to be written in order */
-	bool host_aware;
 	unsigned actuators;		/* ranges that seek by themselves */
 	char queue[128];		/* its folder in sysfs; "": none */
-	uint32_t sector_bytes;		/* of a file: what it says; 0 */
 };
 
 /* `sysfs`: "/sys", or what stands in for it in a test.  -errno of stat(2). */

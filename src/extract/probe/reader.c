@@ -397,7 +397,6 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		from = r->last;
 		least_ns = recent_streams(&r->recent, first) ? r->stream_ns :
 							       r->hit_ns;
-		r->prefixed += first < unit;
 		err = reader_raw(r, first, (uint32_t)(unit - first + 1), a);
 		if (err)
 			return err;
@@ -479,7 +478,6 @@ static int decide(struct reader *r, uint64_t unit, double *turn)
 	if (!reader_knows(r, unit, &was) ||
 	    fabs(phase_wrap(now - was)) <= r->tolerance)
 		return 0;
-	r->outliers++;
 	err = read_once(r, unit, &a, turn);
 	if (!err && !(fabs(phase_wrap(*turn - now)) <= r->tolerance) &&
 	    !(fabs(phase_wrap(*turn - was)) <= r->tolerance))
@@ -642,6 +640,5 @@ int reader_part(struct reader *reader, uint64_t unit, double expected)
 	at = place_soon(reader, unit, expected);
 	if (at == UINT64_MAX)
 		at = place_elsewhere(reader, unit);
-	reader->parts++;
 	return reader_raw(reader, at, 1, &a);
 }

@@ -75,7 +75,7 @@ struct reader {
 	unsigned bad_next;
 
 	/* Statistics. */
-	uint64_t reads, hits, evictions, errors, outliers, parts, prefixed;
+	uint64_t reads, hits, evictions, errors;
 	enum reader_purpose purpose;	/* of those to come */
 	uint64_t reads_for[READER_PURPOSES], ns_for[READER_PURPOSES];
 };

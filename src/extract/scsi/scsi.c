@@ -114,7 +114,6 @@ static int read_capacity_10(struct scsi_port *port, struct scsi_capacity *out)
 	out->blocks = (uint64_t)get_be32(buf) + 1;
 	out->block_bytes = get_be32(buf + 4);
 	out->physical_bytes = out->block_bytes;
-	out->lowest_aligned = 0;
 	return 0;
 }
 
@@ -129,7 +128,6 @@ static int read_capacity_16(struct scsi_port *port, struct scsi_capacity *out)
 	out->blocks = get_be64(buf) + 1;
 	out->block_bytes = get_be32(buf + 8);
 	out->physical_bytes = out->block_bytes << (buf[13] & 0xf);
-	out->lowest_aligned = sg_get_unaligned_be16(buf + 14) & 0x3fff;
 	return 0;
 }
 

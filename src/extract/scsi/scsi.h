@@ -54,7 +54,6 @@ struct scsi_capacity {
 	uint64_t blocks;
 	uint32_t block_bytes;
 	uint32_t physical_bytes;
-	uint32_t lowest_aligned;	/* block */
 };
 int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out);
 

@@ -404,7 +404,6 @@ static int map_learn(struct map *m)
 	if (!m->walk && order_recognise(&m->order, &m->runs, m->range,
 					&here.place, &m->last, m->followed)) {
 		m->pushed = 0;
-		m->out->cycles++;
 		return 0;
 	}
 	next = here;
@@ -580,7 +579,6 @@ static int map_skip(struct map *m)
 			break;
 		end = m->ask.blocks;
 	}
-	m->out->unknown_blocks += end - m->first;
 	if (m->order.slots)
 		map_end_order(m);
 	for (err = 0; !err && m->first < end; m->first += run.blocks) {

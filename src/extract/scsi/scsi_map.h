@@ -19,7 +19,6 @@
 #include "extract/scsi/translate.h"
 
 #define SCSI_MAP_SURFACES 256u	/* a head's number is a byte */
-#define SCSI_MAP_ACTUATORS 16u	/* at most */
 
 struct scsi_map_options {
 	uint32_t block_bytes;
@@ -41,8 +40,6 @@ struct scsi_map {
 	uint64_t tracks;
 	uint64_t odd;		/* tracks that hold more or fewer blocks */
 	uint64_t slipped;	/* tracks that hold none */
-	uint64_t unknown_blocks;
-	uint64_t cycles;	/* orders recognised */
 	unsigned verified;	/* tracks, at random, both ends */
 	bool walked;		/* leaps were not to be trusted */
 };

@@ -201,9 +201,7 @@ static int look(struct walk *w, unsigned lo, unsigned hi, unsigned last,
 		return err;
 	was = l->at;
 	l->at = other;
-	err = look_at(w, was, l);
-	w->reader->outliers += l->ok;
-	return err;
+	return look_at(w, was, l);
 }
 
 /* Can't it be said any more at what angle track n ahead starts? */
