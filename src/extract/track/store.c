@@ -141,6 +141,13 @@ static void odds_cut(struct store *store, size_t a, size_t b)
 	store->odds_n -= b - a;
 }
 
+static void pieces_remove(struct store *store, size_t i, size_t n)
+{
+	memmove(store->pieces + i, store->pieces + i + n,
+		(store->n - i - n) * sizeof(*store->pieces));
+	store->n -= n;
+}
+
 void store_remove(struct store *store, size_t i, size_t n)
 {
 	const struct piece *last = &store->pieces[i + n - 1];
@@ -148,9 +155,7 @@ void store_remove(struct store *store, size_t i, size_t n)
 	size_t b = store_find_odd(store, last->first + last->units);
 
 	odds_cut(store, a, b);
-	memmove(store->pieces + i, store->pieces + i + n,
-		(store->n - i - n) * sizeof(*store->pieces));
-	store->n -= n;
+	pieces_remove(store, i, n);
 }
 
 uint32_t store_track_at(const struct store *s, const struct piece *p,
@@ -225,9 +230,7 @@ int store_cut(struct store *store, uint64_t first, uint64_t end)
 			i++;
 			continue;
 		}
-		memmove(store->pieces + i, store->pieces + i + 1,
-			(store->n - i - 1) * sizeof(*store->pieces));
-		store->n--;
+		pieces_remove(store, i, 1);
 	}
 	return err;
 }
@@ -244,11 +247,8 @@ void store_undo(struct store *store, uint64_t end, uint32_t size)
 		store_remove(store, i, 1);
 		return;
 	}
-	if (k < store->odds_n && store->odds[k].first == end - size) {
-		memmove(store->odds + k, store->odds + k + 1,
-			(store->odds_n - k - 1) * sizeof(*store->odds));
-		store->odds_n--;
-	}
+	if (k < store->odds_n && store->odds[k].first == end - size)
+		odds_cut(store, k, k + 1);
 	p->tracks--;
 	p->units -= size;
 }
