@@ -428,7 +428,7 @@ static bool settle(struct reader *r, struct track *t, double *x, double *y)
 static int first_points(struct reader *r, struct track *t, uint64_t step,
 			double *x, double *y)
 {
-	double turn, first = NAN, before = 0;
+	double turn, first = NAN;
 	int err = 0;
 
 	for (unsigned i = 0; i < START && !err; i++) {
@@ -444,11 +444,10 @@ static int first_points(struct reader *r, struct track *t, uint64_t step,
 			first = turn;
 			y[0] = 0;
 		}
-		before = first;
 	}
 	if (!err && !settle(r, t, x, y))
 		return TRACK_UNDECIDED;
-	t->start += before;
+	t->start += first;
 	return err;
 }
 
@@ -475,8 +474,6 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 	/* What the points are relative to. */
 	zero = t->start;
 	off = 0;
-	for (unsigned i = 0; i < START - 1; i++)
-		y[i] = t->pitch * x[i] + (y[i] - t->pitch * x[i]);
 	fit(x, y, START - 1, &off, &t->pitch);
 	zero -= off;
 	n = START - 1;
