@@ -17,7 +17,7 @@ uint64_t anchor_unit(const struct anchor *anchor,
 {
 	uint32_t unit = anchor->reader->unit_sectors;
 
-	return (track->first + unit - 1) / unit;
+	return reach_first(track, unit) / unit;
 }
 
 int anchor_read(struct anchor *anchor, uint64_t unit, double *base)

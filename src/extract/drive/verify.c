@@ -67,11 +67,6 @@ static void end(struct verifier *v)
 
 /* ---- Looks ---- */
 
-static uint64_t first_unit(const struct verifier *v, const struct geom_track *t)
-{
-	return (t->first + v->unit - 1) / v->unit * v->unit;
-}
-
 /* Of the track that ends there. */
 static uint64_t last_unit(const struct verifier *v, uint64_t end)
 {
@@ -97,7 +92,7 @@ static int look_at(struct verifier *v, uint64_t i)
 
 	geom_track_at(v->geom, i, &t);
 	look->before = NAN;
-	err = read_one(v, first_unit(v, &t), &look->after);
+	err = read_one(v, reach_first(&t, v->unit), &look->after);
 	if (!err && t.first >= v->unit)
 		err = read_one(v, last_unit(v, t.first), &look->before);
 	return err;
@@ -170,7 +165,8 @@ static enum answer rule_leap(const struct verifier *v, uint64_t i)
 	if (!t.known || !last.known)
 		return off_by(look->after, look->before) > LEAST_LEAP ? RIGHT :
 									WRONG;
-	turn = turn_between(v, last_unit(v, t.first), first_unit(v, &t));
+	turn = turn_between(v, last_unit(v, t.first),
+			    reach_first(&t, v->unit));
 	leap = off_by(turn, 0);
 	if (leap >= LEAST_LEAP)
 		return off_by(look->after - look->before, turn) <
@@ -186,7 +182,7 @@ static bool rule_size(const struct verifier *v, uint64_t i)
 	double turn;
 
 	geom_track_at(v->geom, i, &t);
-	turn = turn_between(v, first_unit(v, &t),
+	turn = turn_between(v, reach_first(&t, v->unit),
 			    last_unit(v, t.first + t.sectors));
 	return off_by(v->look[i + 1].before - v->look[i].after, turn) <
 	       v->tolerance;

@@ -377,7 +377,7 @@ static int zero_try(struct measure *m, int *vote)
 	*vote = 0;
 	if (!pair_apart(m, 1 + (uint32_t)below(m, 4), &to, &from))
 		return 0;
-	b.sector = (to.first + unit - 1) / unit * unit;
+	b.sector = reach_first(&to, unit);
 	b.sectors = (to.sectors - unit) / unit * unit;
 	if (b.sectors > m->prober->limits->max_sectors)
 		b.sectors = m->prober->limits->max_sectors / unit * unit;

@@ -156,8 +156,7 @@ static uint64_t some_unit(struct prober *prober, const struct geom_track *track,
 	return units > 2 ? env_random(prober->env) % (units - 2) * unit : 0;
 }
 
-/* The first unit of a track that lies in it as a whole. */
-static uint64_t first_unit(const struct geom_track *track, uint32_t unit)
+uint64_t reach_first(const struct geom_track *track, uint32_t unit)
 {
 	return (track->first + unit - 1) / unit * unit;
 }
@@ -182,7 +181,7 @@ int reach_try(struct reach *reach, struct prober *prober,
 	      bool write)
 {
 	uint32_t unit = prober->limits->physical_bytes / SECTOR_BYTES;
-	uint64_t first = first_unit(to, unit), at;
+	uint64_t first = reach_first(to, unit), at;
 	double want_ns = reach_estimate(reach), zero_ns, aim_ns, took_ns;
 	double unit_ns = clock->period_ns * unit * (double)to->per_sector /
 			 4294967296.0;
@@ -191,7 +190,7 @@ int reach_try(struct reach *reach, struct prober *prober,
 
 	/* On the same track: from its end round to its beginning, which no
 	 * read-ahead has been at. */
-	at = first_unit(from, unit);
+	at = reach_first(from, unit);
 	if (from->index == to->index)
 		at += from->sectors / unit * unit - 2 * unit;
 	else if (clock->strict)

@@ -60,6 +60,9 @@ int reach_try(struct reach *reach, struct prober *prober,
 /* Angle of the trailing edge of an access, in revolutions. */
 double reach_angle(const struct geom *geom, uint64_t sector, uint32_t sectors);
 
+/* First sector of the first unit that lies in a track as a whole. */
+uint64_t reach_first(const struct geom_track *track, uint32_t unit);
+
 /* Learns from a completion on the medium; false: it was elsewhere. */
 bool reach_clock_see(struct reach_clock *clock, uint64_t at_ns, double at);
 
