@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/csum.h"
 #include "base/env.h"
 #include "base/hashmap.h"
@@ -393,6 +394,24 @@ START_TEST(sort_goes_in_steps)
 }
 END_TEST
 
+START_TEST(array_keeps_what_it_holds)
+{
+	double *v = NULL;
+	size_t room = 0, n = 0;
+
+	while (n < 3 * ARRAY_ROOM) {
+		ck_assert_int_eq(array_grow(&v, &room, n, sizeof(*v)), 0);
+		ck_assert_uint_gt(room, n);
+		v[n] = -(double)n;
+		n++;
+	}
+	qsort(v, n, sizeof(*v), sort_double_cmp);
+	for (size_t i = 0; i < n; i++)
+		ck_assert(v[i] == (double)i - (double)(n - 1));
+	free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("base");
@@ -410,6 +429,7 @@ int main(void)
 	tcase_add_test(containers, rangeset_refuses_empty_and_wrapping_ranges);
 	tcase_add_test(containers, rangeset_takes_many);
 	tcase_add_loop_test(containers, sort_goes_in_steps, 0, 16);
+	tcase_add_test(containers, array_keeps_what_it_holds);
 	tcase_add_test(containers, map_is_an_array);
 	tcase_add_test(containers, map_walks_in_order);
 	tcase_add_test(containers, map_grows_in_steps);
