@@ -272,14 +272,11 @@ static bool track_is_better(const struct log_track *a,
 	return distance(a, from) < distance(b, from);
 }
 
-/* The best track with n free units in a row, other than these two.  What was
- * written last is mostly the data that the next records speak of: a track near
- * that spares two long seeks a record, there and back to more data. */
+/* The best track with n free units in a row, other than these two. */
 static struct log_track *track_best(struct log *log, uint32_t n,
 				    const struct log_track *not1,
-				    const struct log_track *not2)
+				    const struct log_track *not2, uint64_t from)
 {
-	const uint64_t from = queue_head_sector(log->queue);
 	struct log_track *best = NULL;
 
 	for (unsigned i = 0; i < log->tracks; i++) {
@@ -303,14 +300,18 @@ static struct log_track *track_best(struct log *log, uint32_t n,
 static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
 			  uint64_t *sector)
 {
+	/* What was written last is mostly the data that the next records speak
+	 * of: a track near that spares two long seeks a record, there and back
+	 * to more data. */
+	const uint64_t from = queue_head_sector(log->queue);
 	struct log_track *t = log->main;
 	uint32_t unit = 0;
 
 	if (!t || elsewhere || (!run_find(log, t, t->next, n, &unit) &&
 				!run_find(log, t, 0, n, &unit))) {
-		t = track_best(log, n, log->mirror, log->main);
+		t = track_best(log, n, log->mirror, log->main, from);
 		if (!t)
-			t = track_best(log, n, log->main, NULL);
+			t = track_best(log, n, log->main, NULL, from);
 		if (!t)
 			t = log->main;
 		if (!t || !run_find(log, t, 0, n, &unit))
@@ -569,14 +570,15 @@ const struct log_track *log_mirror_track(struct log *log, size_t first,
 	const struct log_track *not = &log->track[original];
 	const uint32_t n = units_of(log, first);
 	struct log_track *t = log->main;
+	const uint64_t from = (t ? t : &log->track[0])->first;
 
 	if (!t || t == not || elsewhere ||
 	    t->room.longest < units_of(log, bytes))
 		t = log->mirror;
 	if (!t || t == not || elsewhere || t->room.longest < n)
-		t = track_best(log, n, not, log->mirror);
+		t = track_best(log, n, not, log->mirror, from);
 	if (!t)
-		t = track_best(log, n, not, NULL);
+		t = track_best(log, n, not, NULL, from);
 	if (!t)
 		return NULL;
 	*room_bytes = t->room.longest * log->unit_bytes;
