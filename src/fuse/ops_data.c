@@ -15,6 +15,7 @@
 #include "fuse/ops.h"
 #include "fuse/room.h"
 #include "fuse/scan_file.h"
+#include "fuse/written.h"
 
 #define MAX_COPY_BYTES (1u << 30)	/* the most that one COPY_FILE_RANGE
 					 * copies */
@@ -39,6 +40,7 @@ void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
 	if (!n) {
 		hashmap_del(session->writers, ino);
 		room_closed(session, ino);
+		written_forget(session, ino);
 	} else if (hashmap_put(session->writers, ino, (void *)n)) {
 		session->writers_lost = true;
 	}
@@ -196,6 +198,7 @@ static void done_page_write(struct fs_op *op)
 
 	reply_written(op);
 	room_page_written(session, ino, rc);
+	written_note(session, ino);
 }
 
 /*

@@ -29,6 +29,7 @@
 #include "fuse/session.h"
 #include "fuse/sync.h"
 #include "fuse/uring.h"
+#include "fuse/written.h"
 
 #define INTAKE_MAX 64u		/* requests of one turn */
 /* The kernel sends INIT at once; ten seconds are for a machine that is busy. */
@@ -120,8 +121,9 @@ int session_new(struct fs *fs, const struct session_options *options,
 	list_init(&session->requests);
 	list_init(&session->syncs);
 	session->writers = hashmap_new();
+	session->written = hashmap_new();
 	session->burst = burst_new(options->awake);
-	rc = session->writers && session->burst ?
+	rc = session->writers && session->written && session->burst ?
 			room_new(session, &session->room) : -ENOMEM;
 	if (!rc)
 		rc = view_new(session, &session->view);
@@ -456,7 +458,7 @@ static uint64_t session_work(struct session *session)
 	struct refine *refine = session->refine;
 	struct moves *moves = session->moves;
 	uint64_t next_ns, scrub_ns, refine_ns, view_ns, scan_ns, read_ns;
-	uint64_t moves_ns, room_ns;
+	uint64_t moves_ns, room_ns, written_ns;
 
 	/* What this submits is sent to the disk by fs_run. */
 	view_run(session->view);
@@ -469,7 +471,9 @@ static uint64_t session_work(struct session *session)
 	read_ns = scan_files_run(session->scan_files);
 	view_ns = view_next_ns(session->view);
 	room_ns = room_next_ns(session);
+	written_ns = written_run(session);
 	next_ns = room_ns < next_ns ? room_ns : next_ns;
+	next_ns = written_ns < next_ns ? written_ns : next_ns;
 	next_ns = scan_ns < next_ns ? scan_ns : next_ns;
 	next_ns = moves_ns < next_ns ? moves_ns : next_ns;
 	next_ns = read_ns < next_ns ? read_ns : next_ns;
@@ -591,6 +595,7 @@ void session_free(struct session *session)
 	scan_files_free(session->scan_files);
 	room_free(session->room);
 	hashmap_free(session->writers);
+	hashmap_free(session->written);
 	burst_free(session->burst);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);

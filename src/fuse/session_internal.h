@@ -83,6 +83,9 @@ struct session {
 	struct hashmap *writers;	/* inodes that are open for writing, and
 					   how often: pages of no others can be
 					   dirty */
+	struct hashmap *written;	/* those of them whose pages were
+					 * written (written.h) */
+	uint64_t written_due_ns;	/* when the kernel is to hear of it */
 	bool writers_lost;		/* some writers are missing in
 					 * `writers` */
 	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files

@@ -64,6 +64,22 @@ trim() {
 	rm "$mnt/kept"
 }
 
+# What a file takes is told while it is open, too.
+sectors_of_open() {
+	exec 5>"$mnt/open"
+	stat -c %b "$mnt/open" >/dev/null
+	head -c 1000000 /dev/zero >&5
+	sync "$mnt/open"
+	for _ in $(seq 100); do
+		[ "$(stat -c %b "$mnt/open")" -lt 1900 ] || break
+		sleep 0.1
+	done
+	[ "$(stat -c %b "$mnt/open")" -ge 1900 ] ||
+		fail "sectors of an open file: $(stat -c %b "$mnt/open")"
+	exec 5>&-
+	rm "$mnt/open"
+}
+
 # Groups of a fresh file system that nobody has used yet are loaded on the way.
 trim_fresh() {
 	command -v fstrim >/dev/null || return 0
@@ -71,6 +87,7 @@ trim_fresh() {
 	"$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
 	"$tools/traxfs" "$image" "$mnt" || fail mount
 	timeout 30 fstrim "$mnt" || fail "fstrim of what nobody has used"
+	sectors_of_open
 	umount "$mnt" || fail umount
 	wait_for_server
 }

@@ -1,0 +1,44 @@
+/*
+ * written.c - see written.h.
+ */
+#include "fuse/written.h"
+
+#include "base/env.h"
+#include "base/units.h"
+#include "fuse/session_internal.h"
+
+/* So long the room that a file takes may be told wrong. */
+#define DELAY_NS NS_PER_SECOND
+
+void written_note(struct session *session, uint64_t ino)
+{
+	if (!session->writers_lost && !hashmap_get(session->writers, ino))
+		return;
+	if (!hashmap_count(session->written))
+		session->written_due_ns = env_now_ns(session->options.env) +
+					  DELAY_NS;
+	/* Without memory for it the attributes are invalid at once. */
+	if (hashmap_put(session->written, ino, session))
+		notify_attr(session->notify, ino);
+}
+
+void written_forget(struct session *session, uint64_t ino)
+{
+	hashmap_del(session->written, ino);
+}
+
+uint64_t written_run(struct session *session)
+{
+	uint64_t ino;
+	size_t pos = 0;
+
+	if (!hashmap_count(session->written))
+		return UINT64_MAX;
+	if (env_now_ns(session->options.env) < session->written_due_ns)
+		return session->written_due_ns;
+	while (hashmap_next(session->written, &pos, &ino)) {
+		notify_attr(session->notify, ino);
+		hashmap_del(session->written, ino);
+	}
+	return UINT64_MAX;
+}
