@@ -6,8 +6,8 @@
  * takes.  So the loop looks for the next request for a moment instead of
  * sleeping; and while many follow each other, processors are kept from sleeping
  * deeply, by the limit that Linux has for that (/dev/cpu_dma_latency: PM QoS,
- * Documentation/power/pm_qos_interface.rst).  With a processor that has only
- * one thread that runs, a program's side gains from that as well as the loop.
+ * Documentation/power/pm_qos_interface.rst).  The program that asks gains from
+ * that as well as the loop: its processor is idle while it waits for an answer.
  */
 #ifndef TRAX_FUSE_BURST_H
 #define TRAX_FUSE_BURST_H
