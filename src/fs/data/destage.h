@@ -19,8 +19,7 @@ void destage_go_on(struct files *files);
  * at up to *left blocks, and reduces *left by them. */
 void destage_queue_for_gaps(struct file *file, unsigned *left);
 /* Is the end of a small file to be logged and destaged?  The time between two
- * rounds of destages has room for some of them, and each that is asked about
- * takes of it. */
+ * rounds of destages has room for some of them; true: this one is counted. */
 bool destage_takes_end(struct files *files);
 /* Are pinned blocks to be destaged now? */
 bool destage_is_wanted(const struct files *files);

@@ -15,7 +15,7 @@
  *
  * 1. A write-back has blocks of one kind of mapping; what follows is another
  *    write-back's.  But the last block of a small file that was appended to
- *    goes with the new ones (writeback_joins).
+ *    goes with the new ones (writeback_is_tail).
  * 2. Of a file one write-back at a time looks for its place; so blocks that no
  *    write-back has claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.

@@ -422,53 +422,46 @@ static bool writeback_has_room(const struct writeback *wb, unsigned n)
 }
 
 /*
- * Does a small file end with the write-back's first n blocks, and does nobody
- * wait for them?  Then they go to a new place, with what else is written now:
- * at their own place they would cost a log record and a seek for each file that
- * was appended to.  But if few such files come that seek is made in idle time,
- * and the file stays in one piece.  Not if the log has one of them: it could
- * not be destaged while the write-back waits for room in the log.
+ * Is what the write-back's first n of `all` blocks are mapped to the end of a
+ * small file's mapping, and does nobody wait for them?  Then they go to a new
+ * place, with new blocks behind them and with what else is written now: at
+ * their own place they would cost a log record and a seek for each file that
+ * was appended to.  Not if the log has one of them: it could not be destaged
+ * while the write-back waits for room in the log. 1 if so, 0 or an error.
  */
-static bool writeback_ends_file(const struct writeback *wb, unsigned n)
+static int writeback_is_tail(struct fs_txn *txn, const struct writeback *wb,
+			     unsigned n, unsigned all)
 {
-	return wb->small && !wb->file->sync && !writeback_has_pin(wb, n) &&
-	       (wb->first + n) * BLOCK_BYTES >= wb->file->size &&
-	       !destage_takes_end(wb->files);
-}
-
-/* Is it better to write these blocks to a new place than to their own? */
-static bool writeback_replaces(const struct writeback *wb, unsigned n)
-{
-	uint64_t sectors = (uint64_t)n * BLOCK_SECTORS;
-	struct block *block = block_find(wb->file, wb->first);
-
-	if (!block->bad_place && !writeback_ends_file(wb, n) &&
-	    sectors * 2 < alloc_track_sectors(wb->files->fs->alloc,
-					      wb->file->goal))
-		return false;
-	return writeback_has_room(wb, n);
-}
-
-/*
- * Does the write-back go on with new blocks behind its mapped ones?  So it does
- * in a small file that was appended to: the block in which it ended is written
- * with the new ones, whose place is chosen now (writeback_ends_file says why,
- * and when not). 1 if so, 0 or an error.
- */
-static int writeback_joins(struct fs_txn *txn, const struct writeback *wb,
-			   unsigned mapped, unsigned n)
-{
-	uint64_t end = (wb->first + mapped) * BLOCK_SECTORS;
+	uint64_t end = wb->first + n;
 	struct extent extent;
 	int rc;
 
-	if (mapped >= n || !wb->small || wb->file->sync ||
-	    writeback_has_pin(wb, mapped))
+	if (!wb->small || wb->file->sync || writeback_has_pin(wb, n))
 		return 0;
-	rc = bmap_extent(txn, wb->file->ino, end, &extent);
-	if (rc != -ENOENT)
-		return rc;
-	return writeback_has_room(wb, mapped);
+	if (end * BLOCK_BYTES >= wb->file->size)
+		return 1;
+	/* No need to look what follows what is not followed by new blocks. */
+	if (n == all)
+		return 0;
+	rc = bmap_extent(txn, wb->file->ino, end * BLOCK_SECTORS, &extent);
+	return rc == -ENOENT ? 1 : rc;
+}
+
+/* Is it better to write these blocks to a new place than to their own?  Few
+ * tails without new blocks keep theirs: that seek is made in idle time, and the
+ * file stays in one piece. */
+static bool writeback_replaces(const struct writeback *wb, unsigned n,
+			       bool is_tail)
+{
+	uint64_t sectors = (uint64_t)n * BLOCK_SECTORS;
+	const struct block *block = block_find(wb->file, wb->first);
+
+	if (!writeback_has_room(wb, n))
+		return false;
+	return block->bad_place ||
+	       sectors * 2 >= alloc_track_sectors(wb->files->fs->alloc,
+						  wb->file->goal) ||
+	       (is_tail && !destage_takes_end(wb->files));
 }
 
 static int prepare_run(struct fs_txn *txn)
@@ -479,6 +472,7 @@ static int prepare_run(struct fs_txn *txn)
 	unsigned all =
 		writeback_collect_most(wb, wb->n ? wb->n : writeback_most(wb));
 	unsigned n = all;
+	bool is_tail = false;
 	uint64_t after;
 	int rc, err;
 
@@ -491,10 +485,11 @@ static int prepare_run(struct fs_txn *txn)
 	file_set_parent(wb->file, le64_get(item.parent));
 	wb->file->goal = addr_sector(le64_get(item.goal));
 	if (mapping == WRITTEN) {
-		rc = writeback_joins(txn, wb, n, all);
+		rc = writeback_is_tail(txn, wb, n, all);
 		if (rc < 0)
 			return rc;
-		if (rc) {
+		is_tail = rc;
+		if (is_tail && n < all && writeback_has_room(wb, n)) {
 			n = all;
 			mapping = UNMAPPED;
 		}
@@ -503,7 +498,7 @@ static int prepare_run(struct fs_txn *txn)
 	if (mapping == UNWRITTEN &&
 	    block_find(wb->file, wb->first)->bad_place)
 		wb->kind = WB_DIRECT;
-	if (mapping == WRITTEN && !writeback_replaces(wb, n)) {
+	if (mapping == WRITTEN && !writeback_replaces(wb, n, is_tail)) {
 		/* Its content is logged already. */
 		if (block_is_logged(block_find(wb->file, wb->first)))
 			return -ENOSPC;
