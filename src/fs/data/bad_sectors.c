@@ -13,7 +13,8 @@
  * is bad when it fails twice, with a pause between.
  *
  * Only so many failed writes are examined at a time.  The others wait as ranges
- * of sectors, neighbours as one, so a large bad place needs little memory.
+ * of sectors, neighbours as one, so a large bad place needs little memory; they
+ * follow when one has ended, or, when memory was short for all, after a second.
  */
 #include "fs/data/bad_sectors.h"
 #include "fs/data/failure.h"
@@ -21,6 +22,7 @@
 #include <errno.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "fs/data/file.h"
 
 #define MAX_BADS 64u		/* most failed writes that are examined at a
@@ -36,6 +38,8 @@
 /* Failed writes after which one try is given up, unless something shows that
  * the disk is well. */
 #define MAX_FAILURES 8u
+/* When memory was short another try is made so much later. */
+#define MEMORY_WAIT_NS NS_PER_SECOND
 
 static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
 
@@ -65,7 +69,8 @@ static void suspects_next(struct files *files)
 {
 	struct range r;
 
-	if (files->fs->closing || !rangeset_next(&files->unexamined, 0, &r))
+	if (files->fs->closing || tree_failed(files->fs->tree) ||
+	    !rangeset_next(&files->unexamined, 0, &r))
 		return;
 	r.n = r.n < MOST_SECTORS ? r.n : MOST_SECTORS;
 	/* Without memory it goes on waiting. */
@@ -245,6 +250,8 @@ void bads_run(struct files *files, uint64_t now_ns)
 		else
 			bad_write_begin(bad);
 	}
+	if (!files->bad_writes)
+		suspects_next(files);
 }
 
 static void bad_write_next(struct bad_write *bad)
@@ -303,6 +310,8 @@ void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n)
 		/* Without memory for that either they stay taken until the next
 		 * mount. */
 		(void)rangeset_add(&files->unexamined, sector, n);
+		files_wake_at(files,
+			      env_now_ns(files->fs->env) + MEMORY_WAIT_NS);
 		return;
 	}
 	bad->files = files;

@@ -580,6 +580,43 @@ START_TEST(a_bad_stretch_is_passed_over)
 }
 END_TEST
 
+static uint64_t free_sectors(struct rig *rig)
+{
+	struct space_counts counts;
+
+	space_count(tree_space(rig->fs->tree), &counts);
+	return counts.free;
+}
+
+/* What nothing could be found out about, for want of memory, is looked at again
+ * although no other write fails. */
+START_TEST(suspects_do_not_wait_for_another_error)
+{
+	struct rig rig;
+	struct files *files;
+	uint64_t ino, room;
+
+	rig_open(&rig, 64, 1);
+	files = rig.fs->files;
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	room = free_sectors(&rig);
+	/* As when no memory is found: there is room for no other one. */
+	files->bad_writes = UINT8_MAX;
+	fail_data(&rig);
+	write_much(&rig, ino, 2, 4 * BYTES);
+	pass(&rig, UINT64_C(40000000000));
+	ck_assert_uint_gt(files->unexamined.count, 0);
+	sim_fault_clear(rig.sim);
+	files->bad_writes = 0;
+	pass(&rig, UINT64_C(40000000000));
+	ck_assert_uint_eq(files->unexamined.count, 0);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_uint_ge(free_sectors(&rig) + 4 * BYTES / 512, room);
+	rig_close(&rig);
+}
+END_TEST
+
 /* A disk full of small files of which every other one is deleted: what write()
  * has accepted of a large file finds room in the holes. */
 START_TEST(a_shredded_disk_takes_what_was_accepted)
@@ -1081,6 +1118,7 @@ int main(void)
 	tcase_add_test(tc, errors_are_listed_in_parts);
 	tcase_add_loop_test(tc, an_fsync_does_not_wait_for_another_place, 0, 2);
 	tcase_add_test(tc, room_comes_back);
+	tcase_add_test(tc, suspects_do_not_wait_for_another_error);
 	tcase_add_test(tc, a_shredded_disk_takes_what_was_accepted);
 	tcase_add_loop_test(tc, a_bad_stretch_is_passed_over, 0, 5);
 	tcase_add_test(tc, logged_data_is_never_dropped);
