@@ -597,12 +597,6 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 		taking_undo(&taking);
 		return rc;
 	}
-	if (want->dir &&
-	    want->sectors > alloc_track_sectors(alloc, want->goal)) {
-		alloc->large.sectors += want->sectors - taking.left;
-		alloc->large.pieces += (unsigned)taking.n;
-		alloc->large.group = group_of(alloc, pieces[0].sector);
-	}
 	end = taking_end(&taking);
 	stream_moved(alloc, want->after, want->stream ? end : 0);
 	return taking.n;

@@ -91,17 +91,6 @@ struct alloc_want {
 int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	       struct alloc_piece *pieces, int max, uint32_t *load);
 
-/* Totals of what was given out since the mount for files of directories that
- * wanted more than a track at a time. */
-struct alloc_large {
-	uint64_t sectors, pieces;
-	uint32_t group;		/* group where the last one went */
-};
-const struct alloc_large *alloc_large(const struct alloc *alloc);
-/* Sectors of wholly free tracks of a loaded group; counted up to `enough`. */
-uint64_t alloc_free_tracks(const struct alloc *alloc, uint32_t group,
-			   uint64_t enough);
-
 /*
  * A piece inside one track may still go elsewhere, until it is written.
  * alloc_window: its track, and the tracks up to the next one with room for n.

@@ -47,7 +47,6 @@ struct alloc {
 				    * 0: unused */
 	unsigned stream_next;
 	uint64_t clock;
-	struct alloc_large large;
 	uint64_t sectors;	/* sectors of the disk that both space and
 				 * geometry know */
 	struct loop_turn *turn;	/* turn of the loop that searches are charged

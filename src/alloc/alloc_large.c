@@ -295,26 +295,3 @@ int take_large(struct taking *taking)
 		rc = take_long(taking);
 	return rc == -ENOSPC ? take_any(taking) : rc;
 }
-
-/* ---- How much there is ---- */
-
-const struct alloc_large *alloc_large(const struct alloc *alloc)
-{
-	return &alloc->large;
-}
-
-uint64_t alloc_free_tracks(const struct alloc *alloc, uint32_t group,
-			   uint64_t enough)
-{
-	uint64_t at = group_first(group), to = group_first(group + 1), n = 0;
-	uint64_t track = alloc_track_sectors(alloc, at);
-	struct run_parts view;
-	struct span run;
-
-	while (n < enough &&
-	       group_next_run(alloc, at, to, track / 2, &run, &at)) {
-		span_view(alloc, run, &view);
-		n += span_len(view.whole);
-	}
-	return n;
-}

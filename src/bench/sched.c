@@ -26,7 +26,7 @@ const struct sched_experiment sched_table[] = {
 	{ "segments", "segments of a log: what their size and place cost",
 	  sched_segments },
 	{ "age", "a month of use, against a fresh file system", sched_age },
-	{ "clean", "a used file system without cleaning, with it, and ideally",
+	{ "clean", "a used file system, and one that is cleaned for nothing",
 	  sched_clean },
 	{ "postmark", "small files in 100 directories: what metadata costs",
 	  sched_postmark },

@@ -1,7 +1,8 @@
 /*
- * sched_clean.c - a Postmark-like load on a file system that has been in use:
- * without cleaning (move/move.h), with it beside the load, and with cleaning
- * that costs no time, the ideal (Lumb et al., OSDI 2000, 5).
+ * sched_clean.c - a Postmark-like load without pauses on a file system that has
+ * been in use: as it is, as tracks are emptied in quiet times only
+ * (move/move.h), and with cleaning that costs no time, the ideal (Lumb et al.,
+ * OSDI 2000, 5).
  *
  * Files are written (used_fs.h), then half of them are deleted and others
  * written, five times, so that what is free lies in pieces.  A day later
@@ -22,13 +23,12 @@
  * tracks where small files were. */
 #define LOAD_LARGE_SHARE 8u
 /* Transactions between two pauses that do not count, in which ideal cleaning is
- * done; the longest such cleaning; and the pause before it, which every way of
- * cleaning has. */
+ * done; the longest such cleaning; and the pause before it, which both have. */
 #define PAUSE_EVERY 500u
 #define IDEAL_NS (UINT64_C(3600) * NS_PER_SECOND)
 #define PAUSE_NS (UINT64_C(700) * NS_PER_SECOND)
 
-enum clean_way { CLEAN_NEVER, CLEAN_BESIDE, CLEAN_IDEAL };
+enum clean_way { CLEAN_NEVER, CLEAN_IDEAL };
 
 struct clean_row {
 	double full;		/* share, by statfs */
@@ -69,7 +69,7 @@ static void pause_load(struct used *u, enum clean_way way)
 	uint64_t quiet_ns = now_ns + PAUSE_NS, end_ns = quiet_ns + IDEAL_NS;
 
 	if (u->moves)
-		moves_pause(u->moves, way != CLEAN_IDEAL);
+		moves_pause(u->moves, false);
 	do {
 		used_turn(u, false);
 		now_ns = sim_now_ns(u->rig.sim);
@@ -77,7 +77,7 @@ static void pause_load(struct used *u, enum clean_way way)
 		 (way == CLEAN_IDEAL && now_ns < end_ns &&
 		  u->moves_ns < now_ns + 60 * NS_PER_SECOND));
 	if (u->moves)
-		moves_pause(u->moves, way != CLEAN_BESIDE);
+		moves_pause(u->moves, true);
 }
 
 static void load_begin(struct used *u, struct clean_load *load)
@@ -172,7 +172,7 @@ int sched_clean(const struct sched_options *options)
 {
 	static const unsigned full[] = { 60, 85, 93 };
 	static const char *const ways[] = {
-		[CLEAN_NEVER] = "no cleaning", [CLEAN_BESIDE] = "cleaning",
+		[CLEAN_NEVER] = "no cleaning",
 		[CLEAN_IDEAL] = "ideal cleaning",
 	};
 	struct clean_row row;
@@ -183,7 +183,7 @@ int sched_clean(const struct sched_options *options)
 	       "full                      trans/s KiB/extent  acc.  seek   "
 	       "rot. trans  tracks  begun moved MB\n");
 	for (unsigned i = 0; i < sizeof(full) / sizeof(full[0]); i++)
-		for (unsigned way = 0; way < 3 && !err; way++) {
+		for (unsigned way = 0; way <= CLEAN_IDEAL && !err; way++) {
 			err = measure(options, full[i], way, &row);
 			if (!err)
 				print(&row, ways[way]);

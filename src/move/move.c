@@ -16,12 +16,6 @@
  * request: with MOVE_MOST moves of 50 ms each that is less than 1 % of the
  * time. */
 #define PATIENCE_NS UINT64_C(60000000000)
-/* While users are at work and need free tracks, moves begin at this distance:
- * looking for tracks reads leaves, and each change makes a checkpoint of users
- * longer. */
-#define BUSY_NS UINT64_C(1000000000)
-/* Most moves that empty tracks which are under way then. */
-#define BUSY_MOST 2u
 /* Pause after all groups were looked at in vain, and before a track is tried
  * again. */
 #define AGAIN_NS UINT64_C(600000000000)
@@ -70,7 +64,6 @@ int moves_open(struct fs *fs, struct moves **out)
 		.whole_percent = WHOLE_PERCENT,
 		.again_ns = AGAIN_NS,
 		.patience_ns = PATIENCE_NS,
-		.busy_ns = BUSY_NS,
 	};
 	if (moves_recall(moves)) {
 		abandon_free(moves);
@@ -203,11 +196,9 @@ static bool may_clean(struct moves *moves, uint64_t now_ns)
 	if (moves->status.paused || moves->clean.picking ||
 	    !may_begin(moves, now_ns))
 		return false;
-	if (is_quiet(moves, now_ns) || moves->limits.unneeded)
-		return now_ns >= moves->next_pick_ns &&
-		       !order_comes_first(moves, now_ns);
-	return moves->need.is_needed && now_ns >= moves->need.next_ns &&
-	       with_data(moves) < BUSY_MOST;
+	return (is_quiet(moves, now_ns) || moves->limits.beside_users) &&
+	       now_ns >= moves->next_pick_ns &&
+	       !order_comes_first(moves, now_ns);
 }
 
 static bool may_walk(const struct moves *moves, uint64_t now_ns)
@@ -223,12 +214,7 @@ void clean_picked(struct moves *moves)
 	struct clean *clean = &moves->clean;
 
 	clean->picking = false;
-	if (clean->needed) {
-		moves->need.next_ns = now_ns + moves->limits.busy_ns;
-		return;
-	}
-	moves->next_pick_ns = is_quiet(moves, now_ns) ?
-				      now_ns : now_ns + moves->limits.busy_ns;
+	moves->next_pick_ns = now_ns;
 	if (clean->barren < space_groups(tree_space(moves->fs->tree)))
 		return;
 	clean->barren = 0;
@@ -345,7 +331,6 @@ uint64_t moves_run(struct moves *moves)
 	if (moves->known && !moves->storing && is_busy(moves) &&
 	    now_ns - moves->stored_ns >= STORE_NS)
 		moves_store(moves);
-	need_look(moves, now_ns);
 	if (under_way(moves))
 		moves_go_on(moves, now_ns);
 	while (order_has_work(moves) && may_begin(moves, now_ns) &&
@@ -354,8 +339,7 @@ uint64_t moves_run(struct moves *moves)
 	if (may_walk(moves, now_ns))
 		walk_pick(moves);
 	if (may_clean(moves, now_ns) && !task_set(moves, true))
-		clean_pick(moves, !is_quiet(moves, now_ns) &&
-				  !moves->limits.unneeded);
+		clean_pick(moves);
 	if (!is_busy(moves))
 		task_set(moves, false);
 	if (!is_busy(moves) && !order_has_work(moves) &&

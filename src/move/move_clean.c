@@ -2,8 +2,7 @@
  * move_clean.c - empties tracks with little data in them, so that there are
  * whole free tracks when large files come (Lumb et al., OSDI 2000, 5.1).
  *
- * 1. A group in which most of the free room is whole tracks is left alone,
- *    unless users need more of them now (move_need.c).
+ * 1. A group in which most of the free room is whole tracks is left alone.
  * 2. The data of several tracks goes, in the order in which files are read, to
  *    fewer free tracks of their group, one behind the other, so that the next
  *    move goes on where the last one ended: data that was together stays so,
@@ -22,10 +21,8 @@
 #include "fs/op/inode_item.h"
 #include "move/move_internal.h"
 
-/* Files of a track whose age is looked up, and how many while users would wait
- * for it: each may read a leaf. */
+/* Files of a track whose age is looked up: each may read a leaf. */
 #define SAMPLES 8u
-#define SAMPLES_NEEDED 1u
 /* A group with less than one 64th of its sectors free has no room to move
  * anything to. */
 #define GROUP_SHARE 64u
@@ -136,8 +133,7 @@ static void group_rank(struct moves *moves)
 		}
 	}
 	track_seen(moves, &track, &whole);
-	if (!clean->needed &&
-	    whole * 100 >= (whole + clean->holes) * moves->limits.whole_percent)
+	if (whole * 100 >= (whole + clean->holes) * moves->limits.whole_percent)
 		clean->candidates = 0;
 	clean->ranked = true;
 }
@@ -146,8 +142,7 @@ static void group_rank(struct moves *moves)
 
 struct track_use {
 	uint32_t sectors;	/* sectors with an owner */
-	uint32_t samples, most;	/* files whose age was looked up, and their
-				 * limit */
+	uint32_t samples;	/* files whose age was looked up */
 	int64_t changed_seconds;	/* the last change of any of these */
 };
 
@@ -199,7 +194,7 @@ static int owner_look(struct fs_txn *txn, const struct clean_track *track,
 	if (move)
 		return range_add(move, le64_get(owner->ino),
 				 le64_get(owner->off), n);
-	return use->samples < use->most ?
+	return use->samples < SAMPLES ?
 		       sample_age(txn, le64_get(owner->ino), use) : 0;
 }
 
@@ -215,7 +210,7 @@ static int track_look(struct fs_txn *txn, const struct clean_track *track,
 	struct tree_item item;
 	int rc;
 
-	*use = (struct track_use){ .most = use->most };
+	*use = (struct track_use){ 0 };
 	rc = at ? tree_seek_le(txn->tree_txn,
 			       key_make(0, ITEM_OWNER, addr_make(0, at - 1)),
 			       key_make(0, ITEM_OWNER, 0), &item) : -ENOENT;
@@ -279,9 +274,7 @@ static int pick_run(struct fs_txn *txn)
 	struct moves *moves = txn->state;
 	struct clean *clean = &moves->clean;
 	struct space *space = tree_space(txn->fs->tree);
-	struct track_use use = {
-		.most = clean->needed ? SAMPLES_NEEDED : SAMPLES,
-	};
+	struct track_use use;
 	double gain;
 	int rc;
 
@@ -348,7 +341,7 @@ static int empty_add(struct fs_txn *txn, struct move *move,
 		     const struct clean_track *track)
 {
 	unsigned before = move->ranges;
-	struct track_use use = { .most = 0 };
+	struct track_use use;
 	int rc = track_look(txn, track, &use, move);
 
 	if (!rc && move->emptied + use.sectors > MOVE_BLOCKS * BLOCK_SECTORS)
@@ -496,16 +489,13 @@ static bool group_is_well(const struct moves *moves, uint32_t group)
 		       free * moves->limits.whole_percent;
 }
 
-void clean_pick(struct moves *moves, bool needed)
+void clean_pick(struct moves *moves)
 {
 	uint32_t groups = space_groups(tree_space(moves->fs->tree));
 	struct clean *clean = &moves->clean;
 
-	clean->needed = needed;
-	if (needed)
-		clean->group = moves->need.seen.group;
 	clean->group %= groups;
-	while (!needed && clean->barren < groups &&
+	while (clean->barren < groups &&
 	       group_is_well(moves, clean->group)) {
 		clean->group = (clean->group + 1) % groups;
 		clean->barren++;

@@ -1,9 +1,9 @@
 /*
  * move_internal.h - moves from inside: move.c (all of them together),
  * move_steps.c (the steps of one), move_swap.c (its transactions), move_clean.c
- * (which tracks are to be emptied), move_need.c (how soon), move_order.c (what
- * is to be brought together), move_notice.c (what users read in pieces),
- * move_walk.c (what lies apart), move_store.c (what outlives a mount).
+ * (which tracks are to be emptied), move_order.c (what is to be brought
+ * together), move_notice.c (what users read in pieces), move_walk.c (what lies
+ * apart), move_store.c (what outlives a mount).
  *
  * Sectors of the data of a move are counted from its beginning: `at`.  Sources
  * and places cover the data in that order, without holes.
@@ -132,8 +132,6 @@ struct clean {
 	uint32_t group;		/* in which tracks are looked for */
 	uint32_t barren;	/* groups in a row without any */
 	bool ranked;		/* `candidate` is that of the group */
-	bool needed;		/* users need tracks, so it does not matter how
-				 * much is free in whole tracks */
 	bool picking;
 	struct clean_track candidate[CLEAN_CANDIDATES];
 	unsigned candidates, looked;
@@ -234,21 +232,6 @@ struct noticing {
 void notice_begin(struct moves *moves);
 void notice_end(struct moves *moves);
 
-/* ---- move_need.c ---- */
-
-struct move_need {
-	uint64_t looked_ns;
-	struct alloc_large seen;	/* totals at the last look */
-	double sectors, pieces;	/* sectors and pieces of large files placed of
-				 * late */
-	bool is_needed;		/* there are too many pieces, and too few free
-				 * tracks */
-	uint64_t next_ns;	/* when a move may begin for this need */
-};
-
-/* Finds out once a second whether users need free tracks. */
-void need_look(struct moves *moves, uint64_t now_ns);
-
 /* ---- move_walk.c ---- */
 
 struct walking {
@@ -274,9 +257,9 @@ void walk_pick(struct moves *moves);
 struct move_limits {
 	int64_t age_seconds;
 	unsigned free_percent, whole_percent;
-	uint64_t again_ns, patience_ns, busy_ns;
-	bool unneeded;		/* moves begin also while users are at work and
-				 * need no tracks */
+	uint64_t again_ns, patience_ns;
+	bool beside_users;	/* tracks are emptied also while users are at
+				 * work */
 };
 
 /* What was written in a month of the life of the file system, in sectors. */
@@ -302,7 +285,6 @@ struct moves {
 	struct ordering order;
 	struct noticing notice;
 	struct walking walk;
-	struct move_need need;
 	uint64_t unfreed;	/* sectors that were brought together since the
 				 * last checkpoint */
 	bool closing;
@@ -321,9 +303,9 @@ struct moves {
 	struct moves_status status;
 };
 
-/* Looks for tracks of the next group to be emptied, or of the group where users
- * need them, and begins to empty them; then calls clean_picked() in move.c. */
-void clean_pick(struct moves *moves, bool needed);
+/* Looks for tracks of the next group to be emptied, and begins to empty them;
+ * then calls clean_picked() in move.c. */
+void clean_pick(struct moves *moves);
 void clean_picked(struct moves *moves);
 
 /* ---- move_store.c ---- */

@@ -278,7 +278,7 @@ void beside_open(struct beside *b, struct fs *fs, struct world *world)
 	if (moves_open(fs, &b->mover))
 		abort();
 	/* Old or young, wherever there is room: one after the other. */
-	b->mover->limits = (struct move_limits){ -1, 1, 100, 1, 0, 0,
+	b->mover->limits = (struct move_limits){ -1, 1, 100, 1, 0,
 						   true };
 }
 

@@ -198,7 +198,7 @@ START_TEST(users_change_files)
 
 	bench_open(&b, 40 + (uint64_t)_i);
 	b.moves->limits = (struct move_limits){ -1, 1, 100, TURN_NS, 0,
-						0, true };
+						true };
 	for (unsigned i = 0; i < 40000; i++) {
 		turn(&b);
 		if (i % 400 < 40)
@@ -309,8 +309,6 @@ START_TEST(pause_and_close)
 }
 END_TEST
 
-#define LARGE_BYTES (44u << 20)
-
 /* Somebody asks for something all the while. */
 static void busy_turns(struct bench *b, unsigned turns)
 {
@@ -322,14 +320,9 @@ static void busy_turns(struct bench *b, unsigned turns)
 	}
 }
 
-/* Beside users tracks are emptied when large files find none, and else not. */
-START_TEST(large_files_need_room)
+START_TEST(nothing_is_emptied_beside_users)
 {
-	static uint8_t data[1 << 20];
-	struct fs_op op = { .type = FS_WRITE, .size = sizeof(data),
-			    .data = data };
 	struct moves_status before, s;
-	unsigned whole;
 	struct bench b;
 
 	bench_open(&b, 180 + (uint64_t)_i);
@@ -338,19 +331,6 @@ START_TEST(large_files_need_room)
 	busy_turns(&b, 4000);
 	moves_get_status(b.moves, &s);
 	ck_assert_uint_eq(s.begun, before.begun);
-	ck_assert_int_eq(rig_mknod(&b.rig, 1, "large", S_IFREG | 0644,
-				   &op.ino), 0);
-	for (; op.offset < LARGE_BYTES; op.offset += op.size)
-		ck_assert_int_eq(rig_do(&b.rig, &op), 0);
-	ck_assert_int_eq(rig_sync(&b.rig), 0);
-	whole = whole_tracks(&b);
-	busy_turns(&b, 8000);
-	ck_assert_int_eq(rig_sync(&b.rig), 0);
-	busy_turns(&b, 200);
-	moves_get_status(b.moves, &s);
-	ck_assert_uint_gt(s.tracks, before.tracks + 4);
-	ck_assert_uint_gt(whole_tracks(&b), whole + 2);
-	files_verify(&b);
 	bench_close(&b);
 }
 END_TEST
@@ -731,7 +711,7 @@ int main(void)
 	tcase_add_loop_test(tcase, pause_and_close, 0, 12);
 	tcase_add_loop_test(tcase, unmounts_in_each_step, MOVE_LOOK,
 			    MOVE_DRAIN + 1);
-	tcase_add_loop_test(tcase, large_files_need_room, 0, 2);
+	tcase_add_loop_test(tcase, nothing_is_emptied_beside_users, 0, 2);
 	tcase_add_test(tcase, outlives_a_mount);
 	tcase_add_loop_test(tcase, files_are_brought_together, 0, 2);
 	tcase_add_loop_test(tcase, order_comes_before_cleaning, 0, 2);
