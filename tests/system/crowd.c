@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/system/open_in.h"
+
 #define FIRST_BYTES 700u	/* what each file has before */
 #define FRAME_BYTES 4120u	/* what is appended, as logs of databases do */
 #define MOST_BYTES (FIRST_BYTES + FRAME_BYTES)
@@ -33,30 +35,12 @@
 
 static const char *dir, *sizes;
 
-static void give_up(const char *what)
-{
-	perror(what);
-	exit(2);
-}
-
-static int open_in(const char *name, int flags)
-{
-	char path[4096];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, flags, 0600);
-	if (fd < 0)
-		give_up(path);
-	return fd;
-}
-
 static int open_member(unsigned file, int flags)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "member%u", file);
-	return open_in(name, flags);
+	return open_in(dir, name, flags);
 }
 
 static void make_bytes(unsigned file, uint8_t *bytes)
@@ -93,8 +77,8 @@ static bool take_piece(int fd, int from, const char *way, off_t at,
 static void take_rest(const char *way)
 {
 	int flags = strcmp(way, "direct") ? 0 : O_DIRECT;
-	int from = open_in("fill", O_RDONLY);
-	int fd = open_in("rest", O_CREAT | O_WRONLY | flags);
+	int from = open_in(dir, "fill", O_RDONLY);
+	int fd = open_in(dir, "rest", O_CREAT | O_WRONLY | flags);
 	void *bytes = aligned_alloc(LEAST_BYTES, PIECE_BYTES);
 	off_t at = 0;
 
@@ -137,7 +121,7 @@ static void have_taken(const char *way)
 static void leave_room(uint64_t bytes)
 {
 	static char piece[PIECE_BYTES];
-	int fd = open_in("fill", O_CREAT | O_WRONLY);
+	int fd = open_in(dir, "fill", O_CREAT | O_WRONLY);
 
 	memset(piece, 'f', sizeof(piece));
 	for (;;) {

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/system/open_in.h"
+
 #define FRAME_WORDS 515u	/* of 8 bytes: a page of 4096 and its head */
 #define FRAME_BYTES (FRAME_WORDS * 8)
 #define GROUPS 150u
@@ -29,24 +31,6 @@ static void make_frame(uint64_t at, uint64_t *words)
 {
 	for (unsigned i = 0; i < FRAME_WORDS; i++)
 		words[i] = (at + i * 8 + 1) * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-static void give_up(const char *what)
-{
-	perror(what);
-	exit(2);
-}
-
-static int open_in(const char *dir, const char *name, int flags)
-{
-	char path[4096];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, flags, 0600);
-	if (fd < 0)
-		give_up(path);
-	return fd;
 }
 
 static void fill(const char *dir)
