@@ -86,7 +86,7 @@ trim_fresh() {
 	make_image 7G
 	"$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
 	"$tools/traxfs" "$image" "$mnt" || fail mount
-	timeout 30 fstrim "$mnt" || fail "fstrim of what nobody has used"
+	timeout 300 fstrim "$mnt" || fail "fstrim of what nobody has used"
 	sectors_of_open
 	umount "$mnt" || fail umount
 	wait_for_server
