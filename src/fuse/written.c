@@ -9,6 +9,8 @@
 
 /* So long the room that a file takes may be told wrong. */
 #define DELAY_NS NS_PER_SECOND
+/* Files that one turn tells of: about 20 us. */
+#define TELL_MOST 64u
 
 void written_note(struct session *session, uint64_t ino)
 {
@@ -31,14 +33,16 @@ uint64_t written_run(struct session *session)
 {
 	uint64_t ino;
 	size_t pos = 0;
+	unsigned n;
 
 	if (!hashmap_count(session->written))
 		return UINT64_MAX;
 	if (env_now_ns(session->options.env) < session->written_due_ns)
 		return session->written_due_ns;
-	while (hashmap_next(session->written, &pos, &ino)) {
+	for (n = 0; n < TELL_MOST &&
+		    hashmap_next(session->written, &pos, &ino); n++) {
 		notify_attr(session->notify, ino);
 		hashmap_del(session->written, ino);
 	}
-	return UINT64_MAX;
+	return hashmap_count(session->written) ? 0 : UINT64_MAX;
 }
