@@ -489,6 +489,7 @@ static void session_drain(struct session *session)
 	scan_files_stop(session->scan_files);
 	sync_stop(session);
 	room_stop(session);
+	burst_run(session->burst, UINT64_MAX);
 	if (session->alone)
 		request_reply(session->alone, -EIO, NULL, 0);
 	while (session->outstanding > session->noticed) {
