@@ -21,7 +21,9 @@ struct op_row {
 
 /*
  * An operation that has begun ends as if nobody had asked to stop it: none
- * waits for anything but the disk.
+ * waits for anything but the disk, or on a full one for the kernel to write out
+ * what it has (room.h), which has a limit.  Calls that write to a file do not
+ * end with EINTR for any signal, and nothing tells one that kills from others.
  */
 static void handle_interrupt(struct request *req)
 {

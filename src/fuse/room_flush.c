@@ -17,8 +17,9 @@
 #define WAIT_NS (5 * NS_PER_SECOND)
 /* From the end of a round to the next one. */
 #define PAUSE_NS (100 * NS_PER_MS)
-/* So many may wait, of those that the kernel sends in the background and of its
- * large buffers, SESSION_MIN_LARGE at least: without these no page comes in. */
+/* So many of those with data may wait, of what the kernel sends in the
+ * background and of large buffers, SESSION_MIN_LARGE at least: without these no
+ * page comes in. */
 #define WAITING_MOST (SESSION_MIN_LARGE / 4)
 #define BACKGROUND_PART 2u
 
@@ -87,6 +88,12 @@ static void flush_next(struct room_state *room)
 
 /* ---- Waiting ---- */
 
+/* Does a request that waits keep others from being received? */
+static bool holds(const struct request *req)
+{
+	return req->slot || req->held || req->copy;
+}
+
 /* In the order in which they began to wait: the first is the first that has
  * waited too long. */
 static void add_waiting(struct room_state *room, struct request *req)
@@ -99,6 +106,13 @@ static void add_waiting(struct room_state *room, struct request *req)
 		before = before->prev;
 	list_add_front(before, &req->link);
 	room->waiting_n++;
+	room->holding_n += holds(req);
+}
+
+static void count_out(struct room_state *room, const struct request *req)
+{
+	room->waiting_n--;
+	room->holding_n -= holds(req);
 }
 
 static struct request *take_first(struct list *list)
@@ -142,9 +156,9 @@ bool room_wait(struct request *req, void (*again)(struct request *req))
 	const uint64_t now_ns = now_of(room);
 
 	if (req->waits_ns)
-		room->waiting_n--;
-	if (req->op.rc != -ENOSPC || !room_expected(room) ||
-	    room->stopped || room->waiting_n >= waiting_most(req->session))
+		count_out(room, req);
+	if (req->op.rc != -ENOSPC || !room_expected(room) || room->stopped ||
+	    (holds(req) && room->holding_n >= waiting_most(req->session)))
 		return false;
 	if (!req->waits_ns)
 		req->waits_ns = now_ns;
@@ -166,7 +180,7 @@ static void end_waits(struct room_state *room, uint64_t until_ns)
 		       until_ns) {
 		struct request *req = take_first(&room->waiting);
 
-		room->waiting_n--;
+		count_out(room, req);
 		request_reply(req, -ENOSPC, NULL, 0);
 	}
 }

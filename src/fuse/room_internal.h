@@ -50,6 +50,8 @@ struct room_state {
 	struct list waiting;	/* requests of room_wait, except those that are
 				 * being tried again */
 	unsigned waiting_n;	/* all of them */
+	unsigned holding_n;	/* of these, such as keep a buffer or slot from
+				 * others */
 	bool stopped;		/* nobody may wait any more */
 };
 

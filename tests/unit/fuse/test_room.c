@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 				 * does not exist */
 #define BEGIN_NS NS_PER_SECOND
 #define LIMIT_NS (5 * NS_PER_SECOND)
+#define MANY 40u
 
 static struct {
 	struct env env;
@@ -79,6 +81,16 @@ static struct request *new_write(uint64_t unique)
 	req->unique = unique;
 	sync_note_begin(req);
 	req->op.rc = -ENOSPC;
+	return req;
+}
+
+/* One that keeps its data. */
+static struct request *new_data(uint64_t unique)
+{
+	struct request *req = new_write(unique);
+
+	req->copy = malloc(1);
+	ck_assert_ptr_nonnull(req->copy);
 	return req;
 }
 
@@ -161,16 +173,34 @@ START_TEST(the_end_waits_for_nobody)
 }
 END_TEST
 
-/* What the kernel has could not come in if all that it may send waited. */
+/* What the kernel has could not come in if all that it may send waited with its
+ * data. */
 START_TEST(pages_can_come_meanwhile)
 {
-	struct request *req = new_write(BACKGROUND);
+	struct request *req = new_data(BACKGROUND);
 
 	for (unsigned i = 0; i < BACKGROUND / 2; i++)
-		write_without_room(1 + i);
+		ck_assert(room_wait(new_data(1 + i), again));
 	ck_assert(!room_wait(req, again));
 	request_reply(req, -ENOSPC, NULL, 0);
 	ck_assert_uint_eq(refused(), BACKGROUND);
+}
+END_TEST
+
+/* Those without data, as an fallocate, are in nobody's way. */
+START_TEST(many_wait_without_data)
+{
+	struct request *req = new_data(1);
+
+	for (unsigned i = 0; i < MANY; i++)
+		write_without_room(2 + i);
+	ck_assert(room_wait(req, again));
+	t.now_ns += LIMIT_NS;
+	room_run(t.session);
+	for (unsigned i = 0; i < MANY; i++)
+		ck_assert_uint_eq(refused(), 2 + i);
+	ck_assert_uint_eq(refused(), 1);
+	ck_assert_uint_eq(refused(), 0);
 }
 END_TEST
 
@@ -184,6 +214,7 @@ int main(void)
 	tcase_add_test(c, who_tries_again_still_waits);
 	tcase_add_test(c, the_end_waits_for_nobody);
 	tcase_add_test(c, pages_can_come_meanwhile);
+	tcase_add_test(c, many_wait_without_data);
 	suite_add_tcase(suite, c);
 	return test_run(suite);
 }
