@@ -354,6 +354,8 @@ struct files {
 	size_t file_count;
 	struct list dirty_files;	/* by age */
 	struct flush_walk walks[FLUSH_WALKS];
+	uint64_t sync_looks;		/* dirty files that syncs of all files
+					 * looked at, counted */
 	/* The same files, by a hash of the directory, then by age. */
 	struct list dirty_groups[DIRTY_GROUPS];
 	uint64_t group_looks;		/* files looked at in these, counted */

@@ -118,27 +118,33 @@ static bool sync_writebacks_done(const struct files *files,
 	       (!files->destages_busy && files->pinned_count == 0);
 }
 
+static bool sync_files_over(struct files *files, uint64_t stamp)
+{
+	const struct list *pos;
+
+	list_for_each(pos, &files->dirty_files) {
+		files->sync_looks++;
+		if (!sync_file_over(list_entry(pos, struct file, dirty_link),
+				    stamp))
+			return false;
+	}
+	return true;
+}
+
 bool sync_check(struct sync *sync)
 {
 	struct files *files = sync->waiter.owner;
-	struct list *pos;
 
 	if (tree_failed(files->fs->tree)) {
 		list_del(&sync->link);
 		sync->done(sync, -EIO);
 		return true;
 	}
-	if (sync->file) {
-		if (!sync_file_over(sync->file, sync->stamp))
-			return false;
-	} else {
-		list_for_each(pos, &files->dirty_files)
-			if (!sync_file_over(list_entry(pos, struct file,
-						       dirty_link),
-					    sync->stamp))
-				return false;
-	}
-	if (!sync_writebacks_done(files, sync))
+	/* Each write-back that ends asks this: while others are left that count
+	 * not all that is dirty is looked at. */
+	if (!sync_writebacks_done(files, sync) ||
+	    (sync->file ? !sync_file_over(sync->file, sync->stamp) :
+			  !sync_files_over(files, sync->stamp)))
 		return false;
 	list_del(&sync->link);
 	sync->done(sync, 0);

@@ -388,6 +388,35 @@ START_TEST(a_sync_does_not_look_at_all_that_is_dirty)
 }
 END_TEST
 
+static void op_done(struct fs_op *op)
+{
+	op->owner = op;
+}
+
+/* Nor does each write-back that ends while a sync waits for it look at all that
+ * has become dirty since. */
+START_TEST(a_sync_does_not_look_at_what_came_later)
+{
+	struct scene *w = scene_open();
+	const struct files *files = w->rig.fs->files;
+	struct fs_op sync = { .type = FS_SYNCFS, .done = op_done };
+	unsigned i;
+
+	for (i = 0; i < LONE_FILES; i++)
+		create(w, i);
+	fs_submit(w->rig.fs, &sync);
+	/* Until all that is older is on its way. */
+	for (; !sync.owner; i++) {
+		ck_assert_uint_lt(i, 20 * LONE_FILES);
+		create(w, i);
+	}
+	ck_assert_int_eq(sync.rc, 0);
+	ck_assert_uint_gt(i, 2 * LONE_FILES);
+	ck_assert_uint_le(files->sync_looks, LOOKS * LONE_FILES);
+	scene_close(w);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("small files");
@@ -398,6 +427,7 @@ int main(void)
 	tcase_add_test(tc, one_sweep_writes_what_is_not_young);
 	tcase_add_test(tc, little_is_written_where_files_live_shortly);
 	tcase_add_test(tc, a_sync_does_not_look_at_all_that_is_dirty);
+	tcase_add_test(tc, a_sync_does_not_look_at_what_came_later);
 	tcase_add_test(tc, an_append_takes_the_last_block_along);
 	tcase_add_test(tc, an_append_within_a_block_is_written_with_others);
 	tcase_add_loop_test(tc, metadata_larger_than_memory_survives_a_crash, 0,
