@@ -31,6 +31,12 @@ clean() {
 	rm -f "$image"
 }
 
+# In a namespace of mounts of its own: one that another program made meanwhile
+# would have a copy of the mount, and keep the loop device in use.
+if [ "$(id -u)" = 0 ] && [ -z "${TRAX_OWN_MOUNTS-}" ]; then
+	TRAX_OWN_MOUNTS=yes exec unshare -m --propagation private "$0" "$@"
+fi
+
 # A fresh file system of this size on a loop device, mounted.
 begin() {
 	[ "$(id -u)" = 0 ] || fail "root only"
