@@ -7,8 +7,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Bytes allocated at a time, whatever the size of the objects. */
+/* Bytes allocated at a time, whatever the size of the objects, but for those
+ * that malloc(3) has of its own between two slabs: with these a slab would end
+ * behind a multiple, and the next one would begin at the second from there. */
 #define SLAB_BYTES 65536u
+#define HEAP_BYTES 64u
 
 struct slab {
 	struct list link;	/* slabs->partial, unless it is full */
@@ -19,15 +22,18 @@ struct slab {
 
 static struct slab *slab_new(struct slabs *slabs)
 {
-	struct slab *slab = aligned_alloc(SLAB_BYTES, SLAB_BYTES);
+	struct slab *slab;
+	void *memory;
 	size_t at = (sizeof(*slab) + slabs->bytes - 1) / slabs->bytes *
 		    slabs->bytes;
 
-	if (!slab)
+	if (posix_memalign(&memory, SLAB_BYTES, SLAB_BYTES - HEAP_BYTES))
 		return NULL;
+	slab = memory;
 	slab->free = NULL;
 	slab->used = 0;
-	for (; at + slabs->bytes <= SLAB_BYTES; at += slabs->bytes) {
+	for (; at + slabs->bytes <= SLAB_BYTES - HEAP_BYTES;
+	     at += slabs->bytes) {
 		void **object = (void **)((uint8_t *)slab + at);
 
 		*object = slab->free;

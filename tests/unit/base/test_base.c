@@ -1,5 +1,7 @@
 /* test_base.c - containers and services of src/base. */
 #include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -8,6 +10,7 @@
 #include "base/hashmap.h"
 #include "base/msg.h"
 #include "base/rangeset.h"
+#include "base/slab.h"
 #include "base/sort.h"
 #include "base/text.h"
 #include "tests/rig/test.h"
@@ -394,6 +397,41 @@ START_TEST(sort_goes_in_steps)
 }
 END_TEST
 
+#define OBJECTS 20000u
+#define OBJECT_BYTES 100u
+
+/* All from the heap, as in the daemon, with pieces of others in between. */
+START_TEST(slabs_leave_little_between_them)
+{
+	static struct slabs slabs = SLABS_INIT(slabs, OBJECT_BYTES);
+	static uint8_t *object[OBJECTS];
+	static void *other[OBJECTS / 1000];
+	uintptr_t low = UINTPTR_MAX, high = 0;
+
+	mallopt(M_MMAP_THRESHOLD, 16 << 20);
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		object[i] = slab_get(&slabs);
+		ck_assert_ptr_nonnull(object[i]);
+		memset(object[i], (int)(i % 251), OBJECT_BYTES);
+		low = (uintptr_t)object[i] < low ? (uintptr_t)object[i] : low;
+		high = (uintptr_t)object[i] > high ? (uintptr_t)object[i] :
+						     high;
+		if (i % 1000 == 0)
+			other[i / 1000] = malloc(500);
+	}
+#ifndef __SANITIZE_ADDRESS__
+	ck_assert_uint_lt(high - low, OBJECTS * OBJECT_BYTES / 4 * 5);
+#endif
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		ck_assert_uint_eq(object[i][0], i % 251);
+		ck_assert_uint_eq(object[i][OBJECT_BYTES - 1], i % 251);
+		slab_put(&slabs, object[i]);
+	}
+	for (unsigned i = 0; i < OBJECTS / 1000; i++)
+		free(other[i]);
+}
+END_TEST
+
 START_TEST(array_keeps_what_it_holds)
 {
 	double *v = NULL;
@@ -430,6 +468,7 @@ int main(void)
 	tcase_add_test(containers, rangeset_takes_many);
 	tcase_add_loop_test(containers, sort_goes_in_steps, 0, 16);
 	tcase_add_test(containers, array_keeps_what_it_holds);
+	tcase_add_test(containers, slabs_leave_little_between_them);
 	tcase_add_test(containers, map_is_an_array);
 	tcase_add_test(containers, map_walks_in_order);
 	tcase_add_test(containers, map_grows_in_steps);
