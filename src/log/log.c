@@ -60,6 +60,16 @@ static int buffers_alloc(struct log *log)
 	return log->pinned ? 0 : -ENOMEM;
 }
 
+static size_t untold_bytes(const struct log_options *options)
+{
+	const size_t all = options ? options->untold_bytes : 0;
+	const size_t bytes = all / LOG_STAGES;
+
+	if (!all || bytes > LOG_STAGE_BYTES)
+		return LOG_STAGE_BYTES;
+	return bytes < LOG_LEAST_UNTOLD_BYTES ? LOG_LEAST_UNTOLD_BYTES : bytes;
+}
+
 int log_open(struct env *env, struct queue *queue, const struct super *super,
 	     const struct log_options *options, struct log **out)
 {
@@ -74,6 +84,7 @@ int log_open(struct env *env, struct queue *queue, const struct super *super,
 	log->unit_bytes = super_record_unit(super);
 	log->mirror_delay_ns = options && options->mirror_delay_ns ?
 		options->mirror_delay_ns : MIRROR_DELAY_NS;
+	log->untold_bytes = untold_bytes(options);
 	log->filling = &log->stage[0];
 	list_init(&log->spare);
 	list_init(&log->closed);

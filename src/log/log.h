@@ -54,6 +54,10 @@ struct waiter {
 struct log_options {
 	uint64_t mirror_delay_ns;	/* 0: 50 ms */
 	bool read_only;
+	/* Memory for copies of records that nobody has waited for, which get a
+	 * mirror only if somebody is told of them after all; 2 MiB at most, and
+	 * 512 KiB at least; 0: 2 MiB. */
+	size_t untold_bytes;
 };
 
 int log_open(struct env *env, struct queue *queue, const struct super *super,

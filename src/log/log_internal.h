@@ -31,6 +31,8 @@
  * other one is written. */
 #define LOG_STAGES 2u
 #define LOG_STAGE_BYTES (1u << 20)
+/* Least of it that records fill of which nobody was told: the longest fits. */
+#define LOG_LEAST_UNTOLD_BYTES TRAX_MAX_RECORD_BYTES
 #define LOG_CUTS 4u			/* cuts that are remembered until
 					 * log_trim */
 /* Moving tracks may make the log larger by this factor at most. */
@@ -132,6 +134,8 @@ struct log {
 
 	/* Mirrors. */
 	struct log_stage stage[LOG_STAGES];
+	size_t untold_bytes;		/* bytes of a stage that are used while
+					 * nobody was told of its records */
 	struct log_stage *filling;	/* takes records unless full */
 	struct log_stage *sending;	/* is being written; NULL: none */
 	/* The range of records that have no mirror; 0: there are none. */

@@ -99,8 +99,10 @@ void log_mirror_trim(struct log *log)
 static struct log_stage *stage_for(struct log *log, size_t bytes)
 {
 	struct log_stage *s = log->filling;
+	const size_t most = stage_is_due(log, s) ? LOG_STAGE_BYTES :
+						   log->untold_bytes;
 
-	if (!s->full && s->bytes + bytes <= LOG_STAGE_BYTES)
+	if (!s->full && s->bytes + bytes <= most)
 		return s;
 	s->full = true;
 	s = s == &log->stage[0] ? &log->stage[1] : &log->stage[0];

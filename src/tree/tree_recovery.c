@@ -29,6 +29,9 @@
 #define SECTORS_PER_MIB 2048
 /* Defaults of tree_options, see tree.h. */
 #define DEFAULT_POOL_BYTES ((size_t)32 << 20)
+/* One part in this many of the memory for nodes may hold copies of log records
+ * that nobody has waited for: 512 KiB with 32 MiB. */
+#define UNTOLD_SHARE 64u
 #define DEFAULT_COMMIT_NS (5 * NS_PER_SECOND)
 #define DEFAULT_CHECKPOINT_NS (60 * NS_PER_SECOND)
 
@@ -337,7 +340,10 @@ static int load_root_node(struct tree *tree)
 
 static int recover_log(struct tree *tree)
 {
-	const struct log_options options = { .read_only = tree->read_only };
+	const struct log_options options = {
+		.read_only = tree->read_only,
+		.untold_bytes = tree->options.node_pool_bytes / UNTOLD_SHARE,
+	};
 	int rc = log_open(tree->env, tree->queue, &tree->super, &options,
 			  &tree->log);
 

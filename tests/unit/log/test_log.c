@@ -31,6 +31,7 @@ struct rig {
 	struct super super;
 	unsigned records, waits;	/* answered by wait_done */
 	unsigned depth;			/* of the queue; 0: as it likes */
+	size_t untold_bytes;
 	int rc;
 };
 
@@ -53,12 +54,15 @@ static void super_make(struct super *super, unsigned tracks, uint32_t sectors,
 static void rig_attach(struct rig *r)
 {
 	const struct queue_options options = { .depth = r->depth };
+	const struct log_options log_options = {
+		.untold_bytes = r->untold_bytes,
+	};
 
 	ck_assert_int_eq(queue_open(sim_env(r->sim), sim_disk(r->sim),
 				    &options, &r->queue), 0);
 	queue_set_head(r->queue, r->head);
-	ck_assert_int_eq(log_open(sim_env(r->sim), r->queue, &r->super, NULL,
-				  &r->log), 0);
+	ck_assert_int_eq(log_open(sim_env(r->sim), r->queue, &r->super,
+				  &log_options, &r->log), 0);
 }
 
 static void rig_detach(struct rig *r)
@@ -535,6 +539,50 @@ START_TEST(nobody_waits_for_mirrors)
 	log_trim(r.log, last);
 	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
 	rig_free(&r);
+}
+END_TEST
+
+/* Mirrors of records of 100 KB each that are written when nobody has waited for
+ * them but at the end, or for each (`told`). */
+static unsigned mirrors_of(size_t untold_bytes, bool told)
+{
+	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
+	unsigned mirrors = 0;
+	uint64_t due, last = 0, i;
+
+	rig_detach(&r);
+	r.untold_bytes = untold_bytes;
+	rig_attach(&r);
+	ck_assert_int_eq(log_start(r.log, EPOCH, 1, 0, 0, 1), 0);
+	while (last < 14) {
+		last = add(&r, last, 100000);
+		if (told)
+			ck_assert_int_eq(commit(&r), 0);
+		ck_assert_int_eq(queue_drain(r.queue), 0);
+	}
+	ck_assert_int_eq(commit(&r), 0);
+	while ((due = log_run(r.log, sim_now_ns(r.sim))) != UINT64_MAX ||
+	       !queue_idle(r.queue)) {
+		if (due != UINT64_MAX && due > sim_now_ns(r.sim))
+			sim_advance(r.sim, due - sim_now_ns(r.sim));
+		log_run(r.log, sim_now_ns(r.sim));
+		ck_assert_int_eq(queue_drain(r.queue), 0);
+	}
+	for (i = 1; i <= last; i++)
+		mirrors += find_record(&r, i, true) != 0;
+	rig_free(&r);
+	return mirrors;
+}
+
+/* With little memory few copies of what nobody waits for are kept, and all of
+ * what somebody was told of. */
+START_TEST(little_memory_keeps_few_copies)
+{
+	const unsigned few = mirrors_of(1, false);
+
+	ck_assert_uint_ge(few, 1);
+	ck_assert_uint_ge(mirrors_of(0, false), 2 * few);
+	ck_assert_uint_ge(mirrors_of(1, true), 14);
 }
 END_TEST
 
@@ -1454,6 +1502,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, goes_on_near_what_was_written);
 	tcase_add_test(tc, mirrors_wait_for_quiet);
 	tcase_add_test(tc, nobody_waits_for_mirrors);
+	tcase_add_test(tc, little_memory_keeps_few_copies);
 	tcase_add_loop_test(tc, relied_upon_has_a_mirror, 0, 3);
 	tcase_add_test(tc, full_log_leaves_mirrors_out);
 	tcase_add_test(tc, drain_writes_everything);
