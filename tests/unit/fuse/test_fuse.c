@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,15 @@ static struct {
 	uint8_t reply[1 << 20];
 	size_t bytes;			/* of the reply behind its header */
 } t;
+
+/* A clock that stands still: whatever follows, follows at once. */
+static uint64_t still_ns(struct env *env)
+{
+	(void)env;
+	return 1000000000u;
+}
+
+static struct env still = { .now_ns = still_ns };
 
 static unsigned background;		/* that INIT has allowed */
 
@@ -178,9 +188,9 @@ static void send_init(uint32_t minor, uint32_t flags)
 	send_request(FUSE_INIT, 0, &in, sizeof(in), NULL, 0);
 }
 
-static void open_session(void)
+static void open_session_in(struct env *env)
 {
-	struct session_options o = { .env = env_real(), .signal_fd = -1,
+	struct session_options o = { .env = env, .signal_fd = -1,
 				     .owner = OWNER };
 	int ends[2];
 
@@ -194,11 +204,16 @@ static void open_session(void)
 	session_set_low_room(t.session, LOW_ROOM);
 }
 
-static void setup(void)
+static void open_session(void)
+{
+	open_session_in(env_real());
+}
+
+static void setup_in(struct env *env)
 {
 	struct fuse_init_out out;
 
-	open_session();
+	open_session_in(env);
 	send_init(45, 0xffffffff);
 	ck_assert_int_eq(session_start(t.session), 0);
 	ck_assert_int_eq(take_reply(), 0);
@@ -206,6 +221,11 @@ static void setup(void)
 	background = out.max_background;
 	ck_assert_int_eq(pthread_create(&t.thread, NULL, run_session, NULL),
 			 0);
+}
+
+static void setup(void)
+{
+	setup_in(env_real());
 }
 
 /* Our end shut is the kernel gone. */
@@ -954,6 +974,26 @@ START_TEST(control_is_for_root_and_owner)
 }
 END_TEST
 
+/* However fast requests follow each other, one that waits for the kernel to
+ * write out pages goes on. */
+START_TEST(a_burst_keeps_no_notice_waiting)
+{
+	struct fuse_lseek_in in = { .whence = SEEK_DATA };
+	struct pollfd fd = { .events = POLLIN };
+	uint64_t node;
+
+	setup_in(&still);
+	node = make_file("file");
+	open_file(node, O_RDWR);
+	send_request(FUSE_LSEEK, node, &in, sizeof(in), NULL, 0);
+	take_notice(node, 0, 0);
+	fd.fd = t.kernel;
+	ck_assert_int_eq(poll(&fd, 1, 2000), 1);
+	take_reply();
+	teardown();
+}
+END_TEST
+
 /* What the kernel has of any file is dropped before the answer. */
 START_TEST(a_shutdown_drops_pages)
 {
@@ -1249,6 +1289,7 @@ int main(void)
 	tcase_add_test(init, init_refuses_a_poor_kernel);
 	tcase_add_test(init, views_take_turns);
 	tcase_add_test(init, sync_waits_for_pages);
+	tcase_add_test(init, a_burst_keeps_no_notice_waiting);
 	tcase_add_checked_fixture(end, setup, NULL);
 	tcase_add_test(end, destroy_is_answered_last);
 	tcase_add_test(pieces, pieces_are_cut_at_tracks);
