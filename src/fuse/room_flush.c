@@ -17,9 +17,8 @@
 #define WAIT_NS (5 * NS_PER_SECOND)
 /* From the end of a round to the next one. */
 #define PAUSE_NS (100 * NS_PER_MS)
-/* So many of those with data may wait, of what the kernel sends in the
- * background and of large buffers, SESSION_MIN_LARGE at least: without these no
- * page comes in. */
+/* So many WRITEs may wait, of what the kernel sends in the background and of
+ * large buffers, SESSION_MIN_LARGE at least: without these no page comes in. */
 #define WAITING_MOST (SESSION_MIN_LARGE / 4)
 #define BACKGROUND_PART 2u
 
@@ -88,10 +87,11 @@ static void flush_next(struct room_state *room)
 
 /* ---- Waiting ---- */
 
-/* Does a request that waits keep others from being received? */
+/* May a request that waits keep pages from coming in?  A WRITE has a buffer, or
+ * is one of those in the background. */
 static bool holds(const struct request *req)
 {
-	return req->slot || req->held || req->copy;
+	return req->slot || req->opcode == FUSE_WRITE;
 }
 
 /* In the order in which they began to wait: the first is the first that has

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,26 +71,21 @@ static void again(struct request *req)
 	t.tried = req;
 }
 
-static struct request *new_write(uint64_t unique)
+static struct request *new_request(uint32_t opcode, uint64_t unique)
 {
 	struct request *req = request_new(t.session);
 
 	ck_assert_ptr_nonnull(req);
-	req->opcode = FUSE_WRITE;
+	req->opcode = opcode;
 	req->unique = unique;
 	sync_note_begin(req);
 	req->op.rc = -ENOSPC;
 	return req;
 }
 
-/* One that keeps its data. */
-static struct request *new_data(uint64_t unique)
+static struct request *new_write(uint64_t unique)
 {
-	struct request *req = new_write(unique);
-
-	req->copy = malloc(1);
-	ck_assert_ptr_nonnull(req->copy);
-	return req;
+	return new_request(FUSE_WRITE, unique);
 }
 
 static struct request *write_without_room(uint64_t unique)
@@ -177,24 +171,22 @@ END_TEST
  * data. */
 START_TEST(pages_can_come_meanwhile)
 {
-	struct request *req = new_data(BACKGROUND);
+	struct request *req = new_write(BACKGROUND);
 
 	for (unsigned i = 0; i < BACKGROUND / 2; i++)
-		ck_assert(room_wait(new_data(1 + i), again));
+		write_without_room(1 + i);
 	ck_assert(!room_wait(req, again));
 	request_reply(req, -ENOSPC, NULL, 0);
 	ck_assert_uint_eq(refused(), BACKGROUND);
 }
 END_TEST
 
-/* Those without data, as an fallocate, are in nobody's way. */
+/* Those without data are in nobody's way. */
 START_TEST(many_wait_without_data)
 {
-	struct request *req = new_data(1);
-
 	for (unsigned i = 0; i < MANY; i++)
-		write_without_room(2 + i);
-	ck_assert(room_wait(req, again));
+		ck_assert(room_wait(new_request(FUSE_FALLOCATE, 2 + i), again));
+	write_without_room(1);
 	t.now_ns += LIMIT_NS;
 	room_run(t.session);
 	for (unsigned i = 0; i < MANY; i++)
