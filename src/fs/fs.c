@@ -12,6 +12,7 @@
 #include "fs/fs_model.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "fs/data/file.h"
@@ -101,7 +102,8 @@ static void fs_op_release(struct fs *fs, struct fs_op *op)
 
 static void fs_op_read(struct fs *fs, struct fs_op *op)
 {
-	inode_touch(fs, op->ino);
+	if (!(op->flags & O_NOATIME))
+		inode_touch(fs, op->ino);
 	file_read(fs, op);
 }
 

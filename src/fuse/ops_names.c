@@ -328,6 +328,7 @@ static void submit_readdir(struct request *req, fs_dir_fill fill, bool plus)
 		return;
 	}
 	req->op.offset = in->offset;
+	req->op.flags = in->flags;
 	req->op.fill = fill;
 	req->op.fill_arg = req;
 	req->op.plus = plus;

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "base/csum.h"
@@ -481,7 +482,7 @@ void dir_op_readdir(struct fs *fs, struct fs_op *op)
 	batch->last = UINT64_MAX;
 	batch->n = 0;
 	batch->max = (unsigned)max;
-	if (op->offset == 0)
+	if (op->offset == 0 && !(op->flags & O_NOATIME))
 		inode_touch(fs, op->ino);
 	if (fs_txn_start(fs, &dir_readdir_type, op, batch))
 		free(batch);

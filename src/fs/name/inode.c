@@ -487,6 +487,14 @@ static bool inode_open_reads(const struct fs_op *op)
 	return !(op->flags & O_TRUNC) && (op->flags & O_ACCMODE) == O_RDONLY;
 }
 
+/* May an open set the access time? */
+static bool inode_open_counts(struct fs *fs, const struct fs_op *op,
+			      const struct vnode *vnode)
+{
+	return !(op->flags & O_NOATIME) && inode_open_reads(op) &&
+	       inode_atime_counts(fs, vnode);
+}
+
 static int inode_open_run(struct fs_txn *txn)
 {
 	struct fs_op *op = txn->op;
@@ -501,12 +509,11 @@ static int inode_open_run(struct fs_txn *txn)
 	vnode = vnode_get(txn->fs, op->ino);
 	if (!vnode)
 		return -ENOMEM;
-	op->result = inode_open_reads(op) &&
-		     inode_atime_counts(txn->fs, vnode) &&
+	op->result = inode_open_counts(txn->fs, op, vnode) &&
 		     inode_set_atime(txn->fs, op->ino, &item);
 	if (op->result)
 		inode_put(txn, op->ino, &item);
-	if (inode_open_reads(op))
+	if (inode_open_reads(op) && !(op->flags & O_NOATIME))
 		inode_atime_seen(txn->fs, vnode);
 	vnode_opened(txn->fs, vnode);
 	return 0;
@@ -531,7 +538,7 @@ void inode_op_open(struct fs *fs, struct fs_op *op)
 
 	op->result = 0;
 	if (vnode && !vnode->deleting && inode_open_reads(op) &&
-	    !inode_atime_counts(fs, vnode)) {
+	    !inode_open_counts(fs, op, vnode)) {
 		vnode_opened(fs, vnode);
 		fs_answer(fs, op, 0);
 		return;

@@ -505,6 +505,34 @@ START_TEST(a_directory_never_moves_into_itself)
 }
 END_TEST
 
+/* Who opens with O_NOATIME sets no access time, and others still do. */
+START_TEST(who_wants_no_access_time_sets_none)
+{
+	uint8_t data[100] = { 1 };
+	struct fs_op write = { .type = FS_WRITE, .data = data, .size = 100 };
+	struct fs_op read = { .type = FS_READ, .buffer = data, .size = 100,
+			      .flags = O_NOATIME };
+	struct fs_attr before, after;
+	uint64_t file;
+
+	ck_assert_int_eq(rig_mknod(&rig, ROOT, "f", S_IFREG | 0600, &file), 0);
+	read.ino = write.ino = file;
+	ck_assert_int_eq(rig_do(&rig, &write), 0);
+	ck_assert_int_eq(rig_getattr(&rig, file, &before), 0);
+	sim_advance(rig.sim, 2000000000);
+	ck_assert_int_eq(rig_open_file(&rig, file, O_RDONLY | O_NOATIME), 0);
+	ck_assert_int_eq(rig_do(&rig, &read), 0);
+	ck_assert_int_eq(rig_release(&rig, file), 0);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_int_eq(rig_getattr(&rig, file, &after), 0);
+	ck_assert_int_eq(after.atime.tv_sec, before.atime.tv_sec);
+	ck_assert_int_eq(rig_open_file(&rig, file, O_RDONLY), 0);
+	ck_assert_int_eq(rig_release(&rig, file), 0);
+	ck_assert_int_eq(rig_getattr(&rig, file, &after), 0);
+	ck_assert_int_gt(after.atime.tv_sec, before.atime.tv_sec);
+}
+END_TEST
+
 /* Deep trees are walked in several transactions. */
 START_TEST(deep_trees_are_walked_in_several_transactions)
 {
@@ -1141,6 +1169,7 @@ static Suite *suite(void)
 	tcase_add_test(names, a_directory_never_moves_into_itself);
 	tcase_add_test(names, deep_trees_are_walked_in_several_transactions);
 	tcase_add_test(names, times_are_set_and_kept);
+	tcase_add_test(names, who_wants_no_access_time_sets_none);
 	tcase_add_test(names, immutable_and_append);
 	tcase_add_test(names, readdir_begins_with_the_dots);
 	tcase_add_test(names, readdir_shows_what_stays_exactly_once);
