@@ -2,12 +2,16 @@
  * segment.c - a line through angles, followed until it ends.
  *
  * In growing steps first, each of which says better how the line goes on, then
- * bisection.  Single units that lie elsewhere (among spares) are no end: those
- * behind them are on the line again.
+ * a search among several places at once.  Single units that lie elsewhere
+ * (among spares) are no end: those behind them are on the line again.
+ *
+ * What is read of several places is read of all of them in each turn, and not
+ * of one after the other in a turn for each read.
  */
 #include "extract/track/segment.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "extract/probe/middle.h"
 
@@ -42,6 +46,10 @@
 /* Standard deviations that a place may be off a line. */
 #define BENT 3.0
 #define AGAIN 3.0
+/* Places that are read in one turn; revolutions from one to the next, so that
+ * a drive gets the next command in time. */
+#define PLACES 6u
+#define APART 0.05
 /* How many units that lie elsewhere are gone past. */
 #define LONE_MOST 3u
 /* Places that make a line where it has no end. */
@@ -53,6 +61,17 @@
 #define GLANCES 12u
 #define LEVEL 4.5
 #define SEVERAL 0.85
+
+/* What is read, and what was seen. */
+struct place {
+	uint64_t unit;
+	double from;		/* where it is thought to be */
+	double slack;		/* up to which it is there; 0: that is not the
+				 * question */
+	double v[READS_MOST];	/* how much later it was, each time, */
+	unsigned n;
+	double off;		/* and as all say; NAN: it can't be read */
+};
 
 struct trace {
 	struct reader *r;
@@ -118,32 +137,70 @@ static bool is_clear(const struct trace *t, double off, double slack,
 	       (n >= READS_OFF && off >= slack + OFF * sigma);
 }
 
-/* What a unit's angle is beyond another; NAN: it can't be read.  `slack`: up to
- * which it is on the line; 0: that is not the question. */
-static int read_off(struct trace *t, uint64_t unit, double from, double slack,
-		    unsigned least, double *off)
+static bool is_done(const struct trace *t, const struct place *p,
+		    unsigned least)
 {
-	double v[READS_MOST], w[READS_MOST], turn = NAN;
+	if (p->n == READS_MOST || (p->n && isnan(p->off)))
+		return true;
+	return p->n % 2 && p->n >= least &&
+	       (!(p->slack > 0) || is_clear(t, p->off, p->slack, p->n));
+}
+
+static int read_place(struct trace *t, struct place *p)
+{
+	double w[READS_MOST], turn;
+	int err = reader_read(t->r, p->unit, &turn);
+
+	if (err)
+		return err;
+	p->v[p->n++] = p->off = phase_wrap(turn - p->from);
+	if (isnan(turn))
+		return 0;
+	memcpy(w, p->v, sizeof(w));
+	p->off = middle_low(w, p->n);
+	return 0;
+}
+
+static int read_often(struct trace *t, struct place *p, unsigned least)
+{
 	int err = 0;
 
-	*off = NAN;
-	for (unsigned n = 1; n <= READS_MOST; n++) {
-		if (unit > t->r->last)
-			err = reader_part(t->r, unit, from);
+	while (!err && !is_done(t, p, least)) {
+		if (p->unit > t->r->last)
+			err = reader_part(t->r, p->unit, p->from);
 		if (!err)
-			err = reader_read(t->r, unit, &turn);
-		*off = NAN;
-		if (err || isnan(turn))
-			break;
-		v[n - 1] = phase_wrap(turn - from);
-		for (unsigned i = 0; i < n; i++)
-			w[i] = v[i];
-		*off = middle_low(w, n);
-		if (n % 2 && n >= least &&
-		    (!(slack > 0) || is_clear(t, *off, slack, n)))
-			break;
+			err = read_place(t, p);
 	}
 	return err;
+}
+
+/* Places in order, each so often at least, and until it is clear where it is:
+ * upwards, all of them in a turn.  A cache would get what lies between, so then
+ * it is one after the other, downwards. */
+static int read_places(struct trace *t, struct place *p, unsigned n,
+		       unsigned least)
+{
+	bool open = !t->r->recent.depth;
+	int err = 0;
+
+	while (open && !err) {
+		open = false;
+		for (unsigned i = 0; i < n && !err; i++) {
+			if (is_done(t, &p[i], least))
+				continue;
+			err = read_place(t, &p[i]);
+			open |= !is_done(t, &p[i], least);
+		}
+	}
+	for (unsigned i = n; i-- && !err;)
+		err = read_often(t, &p[i], least);
+	return err;
+}
+
+/* How many are read at once. */
+static unsigned places_most(const struct trace *t)
+{
+	return t->r->recent.depth ? 1 : PLACES;
 }
 
 static void take(struct trace *t, uint64_t unit, double y)
@@ -155,39 +212,70 @@ static void take(struct trace *t, uint64_t unit, double y)
 	fit(t);
 }
 
-/* Is a unit on the line?  One that is says more of it. */
-static int look(struct trace *t, uint64_t unit, bool *on)
+static struct place place_at(const struct trace *t, uint64_t unit)
 {
-	double slack, at = expected(t, unit, &slack), off;
-	int err = read_off(t, unit, at, slack, READS, &off);
+	double slack;
 
-	*on = fabs(off) <= slack;
+	return (struct place){
+		.unit = unit, .from = expected(t, unit, &slack),
+	};
+}
+
+/* Is a place that was read on the line as it is known by now?  One that is says
+ * more of it. */
+static int see(struct trace *t, struct place *p, bool *on)
+{
+	double at = expected(t, p->unit, &p->slack);
+	double more = phase_wrap(p->from - at);
+	int err;
+
+	for (unsigned i = 0; i < p->n; i++)
+		p->v[i] = phase_wrap(p->v[i] + more);
+	p->off = phase_wrap(p->off + more);
+	p->from = at;
+	err = read_places(t, p, 1, READS);
+	*on = fabs(p->off) <= p->slack;
 	if (!err && *on)
-		take(t, unit, at + off);
+		take(t, p->unit, at + p->off);
 	return err;
 }
 
-/* The same; a single unit that is not says nothing. */
-static int look_around(struct trace *t, uint64_t unit, bool *on)
+static int look(struct trace *t, uint64_t unit, bool *on)
 {
-	int err = look(t, unit, on);
+	struct place p = place_at(t, unit);
 
-	if (!err && !*on && unit + 1 < t->limit)
-		err = look(t, unit + 1, on);
+	return see(t, &p, on);
+}
+
+/* The same of a place; a single unit that is not says nothing. */
+static int see_around(struct trace *t, struct place *p, bool *on)
+{
+	int err = see(t, p, on);
+
+	if (!err && !*on && p->unit + 1 < t->limit)
+		err = look(t, p->unit + 1, on);
 	return err;
 }
 
 /* lo is on the line, hi is not: where does it end? */
-static int bisect(struct trace *t, uint64_t lo, uint64_t hi, uint64_t *end)
+static int narrow(struct trace *t, uint64_t lo, uint64_t hi, uint64_t *end)
 {
-	bool on;
+	struct place p[PLACES];
 	int err = 0;
 
 	while (!err && hi - lo > 1) {
-		uint64_t mid = lo + (hi - lo) / 2;
+		uint64_t width = hi - lo;
+		double most = (double)width * t->pitch / APART - 1;
+		unsigned n = (unsigned)fmax(1, fmin(most, places_most(t)));
+		bool on = true;
 
-		err = look(t, mid, &on);
-		*(on ? &lo : &hi) = mid;
+		for (unsigned i = 0; i < n; i++)
+			p[i] = place_at(t, lo + (i + 1) * width / (n + 1));
+		err = read_places(t, p, n, READS);
+		for (unsigned i = 0; i < n && !err && on; i++) {
+			err = see(t, &p[i], &on);
+			*(on ? &lo : &hi) = p[i].unit;
+		}
 	}
 	*end = hi;
 	return err;
@@ -197,40 +285,46 @@ static int bisect(struct trace *t, uint64_t lo, uint64_t hi, uint64_t *end)
  * was. */
 static int follow(struct trace *t, uint64_t *lo, uint64_t *hi)
 {
+	struct place p[PLACES];
+	unsigned steps = 0;
 	double step = 1;
 	bool on = true;
 	int err = 0;
 
-	for (unsigned i = 0; !err && *lo + 1 < t->limit; i++) {
-		uint64_t at = *lo + (uint64_t)step;
+	while (!err && on && *lo + 1 < t->limit) {
+		uint64_t at = *lo;
+		unsigned n = 0;
 
-		at = at < t->limit ? at : t->limit - 1;
-		err = look_around(t, at, &on);
-		if (err || !on) {
-			*hi = at;
-			return err;
+		for (; n < places_most(t) && at + 1 < t->limit; n++) {
+			at += (uint64_t)step;
+			at = at < t->limit ? at : t->limit - 1;
+			p[n] = place_at(t, at);
+			if (steps++ >= FIRST_STEPS)
+				step *= GROWS;
+			step = fmax(fmin(step, STEP_MOST / t->pitch), 1);
 		}
-		*lo = at;
-		if (i >= FIRST_STEPS)
-			step *= GROWS;
-		step = fmax(fmin(step, STEP_MOST / t->pitch), 1);
+		err = read_places(t, p, n, READS);
+		for (unsigned i = 0; i < n && !err && on; i++) {
+			err = see_around(t, &p[i], &on);
+			*(on ? lo : hi) = p[i].unit;
+		}
 	}
-	*hi = t->limit;
+	if (on)
+		*hi = t->limit;
 	return err;
 }
 
 /* Both sides of an end once more, by the whole line. */
 static int is_end(struct trace *t, uint64_t end, bool *good)
 {
-	double slack, at, off = NAN, last;
+	struct place p[] = { place_at(t, end - 1), place_at(t, end) };
+	double slack;
 	int err;
 
-	at = expected(t, end - 1, &slack);
-	err = read_off(t, end - 1, at, slack, READS_SURE, &last);
-	if (!err)
-		err = read_off(t, end, at + t->pitch, slack, READS_SURE,
-			       &off);
-	*good = fabs(last) <= slack && fabs(off) > LEAP * slack;
+	expected(t, end - 1, &slack);
+	p[0].slack = p[1].slack = slack;
+	err = read_places(t, p, 2, READS_SURE);
+	*good = fabs(p[0].off) <= slack && fabs(p[1].off) > LEAP * slack;
 	return err;
 }
 
@@ -243,13 +337,13 @@ static int is_lone(struct trace *t, uint64_t end, bool *lone)
 
 static int begin(struct trace *t)
 {
-	double turn;
-	int err = reader_read(t->r, t->first, &turn);
+	struct place p = { .unit = t->first };
+	int err = reader_read(t->r, t->first, &p.from);
 
-	if (err || isnan(turn))
+	if (err || isnan(p.from))
 		return err;
-	err = read_off(t, t->first, turn, 0, READS_OFF, &t->y[0]);
-	t->y[0] += turn;
+	err = read_places(t, &p, 1, READS_OFF);
+	t->y[0] = p.from + p.off;
 	t->x[0] = 1;
 	t->n = !isnan(t->y[0]);
 	fit(t);
@@ -268,14 +362,13 @@ static int is_straight(struct trace *t, bool *straight)
 	int err = 0;
 
 	for (unsigned i = 0; i < t->n && !err; i++) {
-		double at = t->at0 + t->pitch * t->x[i], off = NAN;
+		struct place p = place_at(t, t->first + (uint64_t)t->x[i] - 1);
 
 		if (distance(t, i) <= AGAIN * t->sigma)
 			continue;
-		err = read_off(t, t->first + (uint64_t)t->x[i] - 1, at, 0,
-			       READS_SURE, &off);
-		if (!isnan(off))
-			t->y[i] = at + off;
+		err = read_places(t, &p, 1, READS_SURE);
+		if (!isnan(p.off))
+			t->y[i] = p.from + p.off;
 		fit(t);
 	}
 	*straight = true;
@@ -317,7 +410,7 @@ static bool shorten(struct trace *t)
 
 static int trace_end(struct trace *t, uint64_t *end, bool *found)
 {
-	uint64_t lo = t->first, hi;
+	uint64_t lo = t->first, hi = t->limit;
 	bool lone = true;
 	int err = 0;
 
@@ -329,7 +422,7 @@ static int trace_end(struct trace *t, uint64_t *end, bool *found)
 			*found = !err;
 			return err;
 		}
-		err = bisect(t, lo, hi, end);
+		err = narrow(t, lo, hi, end);
 		if (!err)
 			err = is_lone(t, *end, &lone);
 		lo = *end + 1;
@@ -388,17 +481,32 @@ int segment_find(struct reader *reader, struct segment *segment,
 int segment_line(struct reader *reader, struct segment *segment, bool *good)
 {
 	/* In the middle, too: a slip may have been taken for units. */
-	static const double at[] = { 0.02, 0.5, 0.75, 0.98, 0.999 };
+	static const double at[] = { 0, 0.08, 0.5, 0.75, 0.92, 0.999 };
+	struct place p[PLACES];
 	bool on = true, straight = false;
 	struct trace t;
-	int err;
+	double turn;
+	int err = reader_read(reader, segment->first, &turn);
 
+	*good = false;
+	if (err || isnan(turn))
+		return err;
 	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
-	err = begin(&t);
-	for (unsigned i = 0; !err && t.n && on &&
-	     i < sizeof(at) / sizeof(at[0]); i++)
-		err = look(&t, segment->first +
-			   (uint64_t)(at[i] * (double)segment->units), &on);
+	for (unsigned i = 0; i < PLACES; i++) {
+		uint64_t k = (uint64_t)(at[i] * (double)segment->units);
+
+		p[i] = (struct place){
+			.unit = segment->first + k,
+			.from = turn + (double)k * segment->pitch,
+		};
+	}
+	err = read_places(&t, p, PLACES, READS);
+	if (!err)
+		err = read_places(&t, p, 1, READS_OFF);
+	if (!err && !isnan(p[0].off))
+		take(&t, p[0].unit, p[0].from + p[0].off);
+	for (unsigned i = 1; !err && t.n && on && i < PLACES; i++)
+		err = see(&t, &p[i], &on);
 	if (!err)
 		err = is_straight(&t, &straight);
 	*good = t.n && on && straight;
@@ -408,24 +516,36 @@ int segment_line(struct reader *reader, struct segment *segment, bool *good)
 	return err;
 }
 
+/* n places all over a segment, in order. */
+static void places_over(const struct segment *s, struct place *p, unsigned n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t k = (2 * i + 1) * s->units / (2 * n);
+
+		p[i] = (struct place){
+			.unit = s->first + k,
+			.from = s->start + (double)(k + 1) * s->pitch,
+		};
+	}
+}
+
 int segment_holds(struct reader *reader, const struct segment *segment,
 		  double most, bool *good)
 {
-	uint64_t n = segment->units < HOLDS ? segment->units : HOLDS, unit;
-	double slack = most * tolerance_of(reader), off, at;
+	unsigned n = (unsigned)fmin((double)segment->units, HOLDS);
+	struct place p[HOLDS];
+	double slack = most * tolerance_of(reader);
 	unsigned strays = 0;
 	struct trace t;
-	int err = 0;
+	int err;
 
 	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
-	/* Downwards: what was read ahead is behind. */
-	for (uint64_t i = n; i-- && !err;) {
-		unit = segment->first + (2 * i + 1) * segment->units / (2 * n);
-		at = segment->start + (double)(unit - segment->first + 1) *
-				      segment->pitch;
-		err = read_off(&t, unit, at, slack, READS, &off);
-		strays += !(fabs(off) <= slack);
-	}
+	places_over(segment, p, n);
+	for (unsigned i = 0; i < n; i++)
+		p[i].slack = slack;
+	err = read_places(&t, p, n, READS);
+	for (unsigned i = 0; i < n; i++)
+		strays += !(fabs(p[i].off) <= slack);
 	/* A unit may lie elsewhere. */
 	*good = strays < 2;
 	return err;
@@ -456,16 +576,16 @@ static bool are_level(const double *off, unsigned n, double noise)
 static int is_level(struct trace *t, const struct segment *s, unsigned places,
 		    unsigned reads, bool *good)
 {
-	double off[HOLDS], at;
+	struct place p[HOLDS];
+	double off[HOLDS];
 	unsigned n = 0;
-	int err = 0;
+	int err;
 
-	for (uint64_t i = places; i-- && !err;) {
-		uint64_t k = (2 * i + 1) * s->units / (2 * places);
-
-		at = s->start + (double)(k + 1) * s->pitch;
-		err = read_off(t, s->first + k, at, 0, reads, &off[n]);
-		n += !isnan(off[n]);
+	places_over(s, p, places);
+	err = read_places(t, p, places, reads);
+	for (unsigned i = 0; i < places; i++) {
+		if (!isnan(p[i].off))
+			off[n++] = p[i].off;
 	}
 	*good = are_level(off, n, t->r->noise_once *
 			  (reads > 1 ? SEVERAL / sqrt(reads) : 1));
