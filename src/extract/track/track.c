@@ -205,13 +205,17 @@ static int survey(struct search *s)
 /* Around the hint in growing steps, then bisection. */
 static int narrow(struct search *s, uint64_t hint)
 {
+	bool down = s->r->recent.depth > 0;
 	uint64_t step, at, lo;
 	int err = 0;
 
-	/* Downwards: a read-ahead gets what is above. */
-	if (hint > s->lo && hint + 2 < s->hi)
+	/* What a track more begins with comes by soon behind the last unit, but
+	 * a read-ahead gets what is above. */
+	if (!down && hint > s->lo + 1 && hint <= s->hi)
+		err = look(s, hint - 1);
+	if (!err && hint > s->lo && hint + 2 < s->hi)
 		err = look(s, hint + 2);
-	if (!err && hint > s->lo + 1 && hint <= s->hi)
+	if (!err && down && hint > s->lo + 1 && hint <= s->hi)
 		err = look(s, hint - 1);
 	if (!err && s->lo + 1 == hint && hint < s->hi)
 		err = look(s, hint);
@@ -219,6 +223,9 @@ static int narrow(struct search *s, uint64_t hint)
 		at = s->lo + step;
 		err = look(s, at < s->hi ? at : s->hi - 1);
 	}
+	/* Most often a unit or two have slipped. */
+	if (!err && s->lo == s->t->first && s->lo + 1 < s->hi)
+		err = look(s, s->hi - 1);
 	if (!err)
 		err = survey(s);
 	lo = s->lo;
@@ -287,13 +294,13 @@ static int confirm(struct search *s, bool nominal, bool *again, bool *soft)
 	}
 	if (!err && !*again && !nominal) {
 		/* What was read once is not enough for an odd track. */
-		err = reader_read(s->r, s->hi, &turn);
+		err = look_again(s);
+		if (!err)
+			err = reader_read(s->r, s->hi, &turn);
 		if (!err)
 			err = start_by(s, s->hi, &start, again);
 		if (*again)
 			at = s->hi - 2;
-		else if (!err)
-			err = look_again(s);
 	}
 	if (err)
 		return err;
