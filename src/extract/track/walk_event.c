@@ -239,6 +239,9 @@ static int odd(struct walk *w, struct track *t, double next)
 	w->plan.start = next;
 	if (!err && w->leapt)
 		err = goes_on_there(w, &w->leapt);
+	/* But for that a plan of long runs was right. */
+	if (!err && w->leapt && w->streak && plan_is_long(&w->plan))
+		w->streak--;
 	if (!err && !w->rounds.tracks && !plan_is_long(&w->plan))
 		walk_learn_round(w);
 	return err;
