@@ -8,17 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 /* Names that `latency` of struct peer_sample has in the report. */
 static const char *const peer_latency_names[5] = {
 	"p50_ms", "p90_ms", "p99_ms", "p999_ms", "longest_ms"
 };
-
-static int by_number(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 void peers_latencies(struct work_result *result, double parts[5])
 {
@@ -26,7 +21,8 @@ void peers_latencies(struct work_result *result, double parts[5])
 
 	if (!result->n)
 		return;
-	qsort(result->latency, result->n, sizeof(*result->latency), by_number);
+	qsort(result->latency, result->n, sizeof(*result->latency),
+	      sort_double_cmp);
 	for (unsigned i = 0; i < 5; i++) {
 		unsigned at = (unsigned)((uint64_t)result->n * thousandths[i] /
 					 1000);
@@ -38,14 +34,14 @@ void peers_latencies(struct work_result *result, double parts[5])
 
 static int by_elapsed(const void *a, const void *b)
 {
-	return by_number(&((const struct peer_sample *)a)->elapsed,
-			 &((const struct peer_sample *)b)->elapsed);
+	return sort_double_cmp(&((const struct peer_sample *)a)->elapsed,
+			       &((const struct peer_sample *)b)->elapsed);
 }
 
 static int by_value(const void *a, const void *b)
 {
-	return by_number(&((const struct peer_sample *)a)->value,
-			 &((const struct peer_sample *)b)->value);
+	return sort_double_cmp(&((const struct peer_sample *)a)->value,
+			       &((const struct peer_sample *)b)->value);
 }
 
 static double counts(const struct work *work, const struct peer_sample *sample)

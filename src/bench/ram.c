@@ -22,6 +22,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "base/sort.h"
 #include "bench/guard.h"
 #include "bench/shell.h"
 
@@ -368,16 +369,9 @@ static int ram_round(struct ram *ram, unsigned s, unsigned round)
 	return rc;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double median(double *values, unsigned n)
 {
-	qsort(values, n, sizeof(*values), by_value);
+	qsort(values, n, sizeof(*values), sort_double_cmp);
 	return values[n / 2];
 }
 

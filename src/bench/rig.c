@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/msg.h"
+#include "base/sort.h"
 #include "bench/rig.h"
 #include "fs/mkfs.h"
 #include "sim/named.h"
@@ -205,13 +206,6 @@ static void rig_clear_times(struct rig *rig)
 		drive_clear_times(sim_drive(rig->sim), env_now_ns(rig->env));
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 void rig_sum_up(double *v, uint64_t n, double *mean, double *p99)
 {
 	double sum = 0;
@@ -219,7 +213,7 @@ void rig_sum_up(double *v, uint64_t n, double *mean, double *p99)
 
 	for (i = 0; i < n; i++)
 		sum += v[i];
-	qsort(v, n, sizeof(*v), compare_doubles);
+	qsort(v, n, sizeof(*v), sort_double_cmp);
 	*mean = sum / (double)n;
 	*p99 = v[n * 99 / 100];
 }

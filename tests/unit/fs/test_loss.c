@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "fs/data/destage.h"
 #include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
@@ -254,10 +255,8 @@ struct stretch {
 
 static int by_sector(const void *a, const void *b)
 {
-	uint64_t x = ((const struct stretch *)a)->sector;
-	uint64_t y = ((const struct stretch *)b)->sector;
-
-	return x < y ? -1 : x > y;
+	return sort_order(((const struct stretch *)a)->sector,
+			  ((const struct stretch *)b)->sector);
 }
 
 /* The tracks of the log and of nodes, and the root areas. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/sort.h"
 #include "disk/fault.h"
 #include "log/log.h"
 #include "sim/sim.h"
@@ -1423,13 +1424,6 @@ START_TEST(power_cuts_with_a_head)
 }
 END_TEST
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Commits at any angle take no revolution: the nearest slot is used, before or
  * behind the last. */
 START_TEST(records_skip_to_the_head)
@@ -1457,7 +1451,7 @@ START_TEST(records_skip_to_the_head)
 		back += find_record(&r, n, false) <
 			find_record(&r, n - 1, false);
 	ck_assert_uint_ge(back, 3);
-	qsort(took, 120, sizeof(took[0]), compare);
+	qsort(took, 120, sizeof(took[0]), sort_u64_cmp);
 	/* The command is 0.07 of it, a record and its transfer 0.04. */
 	ck_assert_uint_le(took[60], rev_ns * 25 / 100);
 	/* Mirrors wait for quiet, and never lie beside their record. */
