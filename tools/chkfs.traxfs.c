@@ -70,16 +70,17 @@ enum { KEY_DATA = 256, KEY_JSON, KEY_SCRATCH };
 static const struct argp_option options[] = {
 	{ "no", 'n', NULL, 0, "Only look, write nothing", 0 },
 	{ "yes", 'y', NULL, 0, "Repair all that can be repaired", 0 },
-	{ "preen", 'p', NULL, 0, "Repair what is safe; nothing, if there is "
-				 "anything else; a file system that was "
-				 "unmounted is not looked at", 0 },
+	{ "preen", 'p', NULL, 0, "Repair if all that is wrong can be repaired "
+				 "safely; skip a file system that was "
+				 "unmounted properly", 0 },
 	{ NULL, 'a', NULL, OPTION_ALIAS, NULL, 0 },
-	{ "force", 'f', NULL, 0, "With -p: look at it anyway", 0 },
+	{ "force", 'f', NULL, 0, "With -p: check it even if it was unmounted",
+	  0 },
 	{ "data", KEY_DATA, NULL, 0, "Read all files and compare them with "
 				     "their checksums", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but problems and errors", 0 },
 	{ "json", KEY_JSON, NULL, 0, "Report in JSON", 0 },
-	{ "verbose", 'v', NULL, 0, "Every problem, and notes", 0 },
+	{ "verbose", 'v', NULL, 0, "Print every problem, and notes", 0 },
 	{ "scratch", KEY_SCRATCH, "DIR", 0, "Keep what a repair collects in a "
 					    "file there, not in memory", 0 },
 	{ 0 },

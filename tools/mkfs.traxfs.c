@@ -55,14 +55,16 @@ enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON, KEY_MEASURE };
 
 static const struct argp_option options[] = {
 	{ "profile", KEY_PROFILE, "FILE", 0,
-	  "What is known of the drive, traxfs-profile(5)", 0 },
+	  "The drive's profile, as traxtract writes it "
+	  "(traxfs-profile(5))", 0 },
 	{ "tracks", KEY_TRACKS, "FILE", 0,
 	  "The drive's geometry, a plain table of its tracks", 0 },
 	{ "measure", KEY_MEASURE, "SECONDS", 0,
-	  "How long to look for tracks otherwise; 0: not, full: for all of "
-	  "them; default: 20", 0 },
+	  "Without --profile and --tracks: measure where tracks lie for that "
+	  "long; 0: don't, full: until all are known; default: 20", 0 },
 	{ "label", 'L', "LABEL", 0, "Name of the file system", 0 },
-	{ "uuid", 'U', "UUID", 0, "Its UUID; default: random", 0 },
+	{ "uuid", 'U', "UUID", 0, "UUID of the file system; default: random",
+	  0 },
 	{ "dry-run", 'n', NULL, 0, "Only show what would be done", 0 },
 	{ "force", 'f', NULL, 0, "Overwrite what is there", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0 },

@@ -41,60 +41,61 @@ static int run_sync(const struct arguments *a)
 }
 
 static const struct command commands[] = {
-	{ "status", "MOUNTPOINT", "how it is; --all: all that is counted",
-	  "jA", 1, 1, ALL_ARE_MOUNTS, run_status, NULL },
-	{ "metrics", "MOUNTPOINT...", "its counters, as Prometheus reads them",
+	{ "status", "MOUNTPOINT", "how the file system is; --all: every "
+	  "counter", "jA", 1, 1, ALL_ARE_MOUNTS, run_status, NULL },
+	{ "metrics", "MOUNTPOINT...", "counters, as Prometheus reads them",
 	  "", 1, MANY, ALL_ARE_MOUNTS, run_metrics, NULL },
-	{ "model", "MOUNTPOINT", "what it believes of the disk",
+	{ "model", "MOUNTPOINT", "what is known of the drive, and how surely",
 	  "j", 1, 1, ALL_ARE_MOUNTS, run_model, NULL },
 	{ "top", "MOUNTPOINT", "a live view: the disk, its requests, tasks",
 	  "", 1, 1, ALL_ARE_MOUNTS, run_top,
-	  "Each second anew until q or Ctrl-C; once, when the output is no "
-	  "terminal." },
-	{ "report", "MOUNTPOINT", "the same as a page in HTML; --output FILE",
+	  "Draws a frame each second until q or Ctrl-C, and only one when the "
+	  "output is no terminal." },
+	{ "report", "MOUNTPOINT", "a page in HTML: platter, health, requests",
 	  "o", 1, 1, ALL_ARE_MOUNTS, run_report, NULL },
 	{ "extents", "FILE", "where a file lies, cut at tracks",
 	  "j", 1, 1, NO_MOUNT, run_extents, NULL },
-	{ "tracks", "FILE", "the same, one line for each track",
+	{ "tracks", "FILE", "where a file lies, one line for each track",
 	  "j", 1, 1, NO_MOUNT, run_tracks, NULL },
-	{ "replicas", "PATH", "copies of a file; counts, on the mount point",
+	{ "replicas", "PATH", "copies of a file; of a mount point: counts",
 	  "jds", 1, 1, NO_MOUNT, run_replicas, NULL },
-	{ "replicate", "PATH...", "copies files to near --near or --at",
-	  "naq", 1, MANY, NO_MOUNT, run_replicate,
-	  "Without --near and --at: to where the disk is used most." },
-	{ "heat", "MOUNTPOINT", "where the disk was used; --svg draws it",
+	{ "replicate", "PATH...", "copies files to one place, next to each "
+	  "other", "naq", 1, MANY, NO_MOUNT, run_replicate,
+	  "Without --near and --at that is where the disk is used most." },
+	{ "heat", "MOUNTPOINT", "how much each part of the disk is used",
 	  "jS", 1, 1, ALL_ARE_MOUNTS, run_heat, NULL },
-	{ "scrub", "ACTION DIR", "status, start, pause or resume",
+	{ "scrub", "ACTION DIR", "status, start, pause or resume the scrub",
 	  "jwq", 2, 2, LAST_IS_MOUNT, run_scrub,
 	  "Reads and verifies all of the disk in the background. "
 	  "With --wait \"start\" returns when the pass is over: 1 if damage "
 	  "was met." },
-	{ "tasks", "[ACTION] DIR", "what works in the background; pause, "
-	  "resume, limit", "j", 1, 3, LAST_IS_MOUNT, run_tasks,
+	{ "tasks", "[ACTION] DIR", "what works in the background", "j", 1, 3,
+	  LAST_IS_MOUNT, run_tasks,
 	  "Actions: pause TASK, resume TASK, limit PERCENT." },
 	{ "streams", "[admit] PATH [RATE]", "readers with a pace; promises "
 	  "to them", "j", 1, 3, ONLY_IS_MOUNT, run_streams,
-	  "Of a mount point: all of them.  \"admit FILE RATE\" promises "
-	  "readers of a file so many bytes (or K, M, G) a second, 0 none; 1 if "
-	  "the disk can't do it." },
-	{ "order", "ACTION PATH...", "now: brings files together; status, "
+	  "Lists those of a mount point.  \"admit FILE RATE\" promises the "
+	  "readers of a file that many bytes (or K, M, G) a second, 0 takes "
+	  "the promise back; 1 if the disk can't do it." },
+	{ "order", "ACTION PATH...", "now brings files together; status, "
 	  "pause, resume", "jwq", 2, MANY, NO_MOUNT, run_order,
-	  "What lies in pieces, and small files of one track together, in the "
-	  "background.  With --wait \"now\" returns when all is done." },
-	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
-	  "", 2, 2, LAST_IS_MOUNT, run_budget, NULL },
-	{ "label", "[NEW] PATH", "the label of a mount point or device, or a "
-	  "new one", "", 1, 2, LAST_IS_MOUNT, run_label, NULL },
-	{ "uuid", "[NEW] PATH", "its UUID, or a new one, or \"random\"", "",
-	  1, 2, LAST_IS_MOUNT, run_uuid, NULL },
+	  "Puts together what lies in pieces, and small files of one directory "
+	  "on one track, in the background.  With --wait \"now\" returns "
+	  "when all is done." },
+	{ "budget", "PERCENT DIR", "share of the head's time for background "
+	  "work", "", 2, 2, LAST_IS_MOUNT, run_budget, NULL },
+	{ "label", "[NEW] PATH", "shows or changes the label, mounted or not",
+	  "", 1, 2, LAST_IS_MOUNT, run_label, NULL },
+	{ "uuid", "[NEW] PATH", "shows or changes the UUID; NEW may be "
+	  "\"random\"", "", 1, 2, LAST_IS_MOUNT, run_uuid, NULL },
 	{ "grow", "PATH", "makes a file system as large as its device",
 	  "jq", 1, 1, LAST_IS_MOUNT, run_grow,
 	  "Once the device has become larger.  Nothing makes it smaller." },
-	{ "errors", "MOUNTPOINT", "damage that was met",
+	{ "errors", "MOUNTPOINT", "lists the damage that was met",
 	  "j", 1, 1, ALL_ARE_MOUNTS, run_errors, NULL },
-	{ "scan", "OPTION...", "all files below a path: scan --help",
+	{ "scan", "OPTION...", "reads all files below a path: scan --help",
 	  "", 0, 0, NO_MOUNT, NULL, NULL },
-	{ "sync", "MOUNTPOINT", "everything to the medium",
+	{ "sync", "MOUNTPOINT", "writes everything to the disk",
 	  "", 1, 1, ALL_ARE_MOUNTS, run_sync, NULL },
 };
 /* Column at which the help of a command begins; behind longer operands it
@@ -104,14 +105,18 @@ static const struct command commands[] = {
 
 static const struct argp_option options[] = {
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
-	{ "all", 'A', NULL, 0, "status: all that is counted", 0 },
-	{ "near", 'n', "PATH", 0, "replicate: near this file", 0 },
-	{ "at", 'a', "LBN", 0, "replicate: near this sector", 0 },
-	{ "drop", 'd', NULL, 0, "replicas: drop them", 0 },
-	{ "set", 's', "N", 0, "replicas: so many of a block from now on", 0 },
-	{ "wait", 'w', NULL, 0, "scrub start, order now: until it is over", 0 },
-	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
-	{ "output", 'o', "FILE", 0, "report: write it there", 0 },
+	{ "all", 'A', NULL, 0, "status: every counter", 0 },
+	{ "near", 'n', "PATH", 0, "replicate: put the copies near this file",
+	  0 },
+	{ "at", 'a', "LBN", 0, "replicate: put the copies near this sector",
+	  0 },
+	{ "drop", 'd', NULL, 0, "replicas: give up the copies", 0 },
+	{ "set", 's', "N", 0, "replicas: copies that a block may have from "
+	  "now on", 0 },
+	{ "wait", 'w', NULL, 0, "scrub start, order now: return when it is "
+	  "over", 0 },
+	{ "svg", 'S', "FILE", 0, "heat: draw the last accesses there", 0 },
+	{ "output", 'o', "FILE", 0, "report: write the page there", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ "help", HELP_KEY, NULL, 0, "Print this, or what a command takes",
 	  -1 },

@@ -61,7 +61,8 @@ static void put_facts(const struct html *h)
 	fputs("<table>\n", h->f);
 	row(h, "mounted on", "%s", full ? full : h->a->path);
 	free(full);
-	row(h, "drive", "%s", fact_string(s->model, "profile.model"));
+	if (*fact_string(s->model, "profile.model"))
+		row(h, "drive", "%s", fact_string(s->model, "profile.model"));
 	row(h, "space", "%s of %s free",
 	    size_text(unit * (double)st.f_bavail).s,
 	    size_text(unit * (double)st.f_blocks).s);

@@ -351,23 +351,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-	{ "path", 'p', "PATH", 0, "This file, or all below it (.)", 0 },
-	{ "sample", 's', "PERCENT", 0, "So much of the data, any, is enough",
-	  0 },
+	{ "path", 'p', "PATH", 0, "Read this file, or all below this directory "
+	  "(default: .)", 0 },
+	{ "sample", 's', "PERCENT", 0, "End when this share of the data, any "
+	  "of it, has been read", 0 },
 	{ "promote-last", 'l', "PERCENT", 0,
-	  "The last part is read as users' reads are", 0 },
-	{ "order", 'o', "any|file", 0, "Each file's data in its order", 0 },
+	  "Read the last part as users' reads are, not only in "
+	  "gaps", 0 },
+	{ "order", 'o', "any|file", 0, "file: give each file's data in its "
+	  "order", 0 },
 	{ "sum", 'S', NULL, 0, "Print digests, as fsverity digest does", 0 },
 	{ "compare", 'c', "MANIFEST", 0,
 	  "Print what is not as in an earlier output of --sum", 0 },
 	{ "cursor", 'C', "FILE", 0,
-	  "Keeps there what is through; goes on after what it holds", 0 },
+	  "Keep there which files are done, so that a later scan goes "
+	  "on", 0 },
 	{ "grep", 'g', "TEXT", 0, "Print the names of files that hold it", 0 },
 	{ "copy", 'y', "DIRECTORY", 0, "Write the files there, for a backup",
 	  0 },
 	{ "free", 'f', NULL, 0,
 	  "Read the free space instead, to find bad sectors", 0 },
-	{ "quiet", 'q', NULL, 0, "No progress", 0 },
+	{ "quiet", 'q', NULL, 0, "Show no progress", 0 },
 	{ 0 },
 };
 

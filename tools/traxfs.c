@@ -81,8 +81,8 @@ static const struct argp_option options[] = {
 	{ "options", 'o', "LIST", 0, "Mount options, separated by commas; "
 	  "\"help\" lists them", 0 },
 	{ "read-only", 'r', NULL, 0, "The same as -o ro", 0 },
-	{ "again", 'a', NULL, 0, "A device that is mounted already: show it "
-	  "there, too", 0 },
+	{ "again", 'a', NULL, 0, "Mount a device in a second place (the same "
+	  "file system)", 0 },
 	{ "foreground", 'f', NULL, 0, "Stay in the foreground", 0 },
 	{ "debug", 'd', NULL, 0, "Print each request; implies -f", 0 },
 	{ 0 },

@@ -55,16 +55,20 @@ enum { KEY_VERIFY = 256, KEY_LIST, KEY_PLOT, KEY_SCRATCH, KEY_JSON,
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0, "Write the profile there; default: "
 	  "standard output", 0 },
-	{ "quick", 'q', NULL, 0, "What can be had within a minute", 0 },
+	{ "quick", 'q', NULL, 0, "Measure only what takes a minute", 0 },
 	{ "quiet", KEY_QUIET, NULL, 0, "Say nothing but warnings and errors",
 	  0 },
-	{ "state", 's', "FILE", 0, "Keep what must not be lost there", 0 },
+	{ "state", 's', "FILE", 0, "Keep there how to put settings back and "
+	  "what has been measured, so that another run goes on", 0 },
 	{ "scsi", KEY_SCSI, NULL, 0, "Ask the drive for its tracks (SCSI "
 	  "translation of addresses)", 0 },
-	{ "restart", KEY_RESTART, NULL, 0, "Do not go on from a state", 0 },
+	{ "restart", KEY_RESTART, NULL, 0, "Begin anew, not where an earlier "
+	  "run ended", 0 },
 	{ "destructive-on", KEY_SCRATCH, "SCRATCH", 0,
-	  "Measure writes too; SCRATCH is the device once more", 0 },
-	{ "force", 'f', NULL, 0, "Even if SCRATCH holds something", 0 },
+	  "Overwrite parts of the disk to measure writes too; SCRATCH must "
+	  "name DEVICE once more", 0 },
+	{ "force", 'f', NULL, 0, "Overwrite SCRATCH even if it holds "
+	  "something", 0 },
 	{ "json", KEY_JSON, NULL, 0, "Report in JSON on standard error", 0 },
 	{ "plot", KEY_PLOT, "FILE", 0, "Draw the profile (SVG)", 0 },
 	{ "verify", KEY_VERIFY, "PROFILE", 0,
