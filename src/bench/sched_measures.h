@@ -93,7 +93,7 @@ struct sched_range_load {
 };
 
 struct sched_range_point {
-	double positioning_ms, response_ms;
+	double positioning_ms;
 };
 
 int sched_range_times(const struct sched_options *options,

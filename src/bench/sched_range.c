@@ -185,6 +185,5 @@ int sched_range_times(const struct sched_options *options,
 	out->positioning_ms = (double)(result.times.seek_ns +
 		result.times.switch_ns + result.times.rotation_ns) / 1e6 /
 		(double)load.requests;
-	out->response_ms = (double)result.ns / 1e6 / (double)load.requests;
 	return 0;
 }

@@ -391,11 +391,6 @@ const struct geom *fs_geom(const struct fs *fs)
 	return fs->geom;
 }
 
-const struct profile *fs_profile(const struct fs *fs)
-{
-	return fs->profile;
-}
-
 const struct super *fs_super(const struct fs *fs)
 {
 	return tree_super(fs->tree);

@@ -382,9 +382,6 @@ char *fs_platter_json(struct fs *fs);
 struct geom;
 /* The track layout by which data is placed; never NULL. */
 const struct geom *fs_geom(const struct fs *fs);
-struct profile;
-/* The profile of the drive that is used; never NULL. */
-const struct profile *fs_profile(const struct fs *fs);
 struct super;
 const struct super *fs_super(const struct fs *fs);
 bool fs_read_only(const struct fs *fs);

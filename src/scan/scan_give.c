@@ -9,19 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-size_t file_scan_read(struct file_scan *scan, void *buffer, size_t room)
-{
-	size_t used = scan_queue_take(scan, buffer, room);
-	struct list *pos, *next;
-
-	if (scan->options.file_order)
-		list_for_each_safe(pos, next, &scan->files)
-			scan_give_ready(list_entry(pos, struct scan_file,
-						   link));
-	scan_sweep(scan);
-	return used;
-}
-
 /* ---- blocks ---- */
 
 /* Makes a record of blocks [i, i + n) of a run, up to the end of the file. */
@@ -108,13 +95,26 @@ static bool run_give_ready(struct scan_run *run)
 	return true;
 }
 
-void scan_give_ready(struct scan_file *file)
+/* In file order: gives the blocks of a file whose turn it is. */
+static void give_ready(struct scan_file *file)
 {
 	struct list *pos, *next;
 
 	list_for_each_safe(pos, next, &file->runs)
 		if (!run_give_ready(list_entry(pos, struct scan_run, link)))
 			return;
+}
+
+size_t file_scan_read(struct file_scan *scan, void *buffer, size_t room)
+{
+	size_t used = scan_queue_take(scan, buffer, room);
+	struct list *pos, *next;
+
+	if (scan->options.file_order)
+		list_for_each_safe(pos, next, &scan->files)
+			give_ready(list_entry(pos, struct scan_file, link));
+	scan_sweep(scan);
+	return used;
 }
 
 int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
@@ -124,7 +124,7 @@ int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
 		memcpy(run->data + (size_t)i * BLOCK_BYTES, data,
 		       (size_t)n * BLOCK_BYTES);
 		run->held |= block_bits(i, n);
-		scan_give_ready(run->file);
+		give_ready(run->file);
 		return 0;
 	}
 	if (give_record(run, i, n, data))

@@ -205,8 +205,6 @@ size_t scan_queue_take(struct file_scan *scan, void *buffer, size_t room);
  * unreadable (data NULL), now or when it is their turn.  -ENOMEM. */
 int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
 		     const uint8_t *data);
-/* In file order: gives the blocks of a file whose turn it is. */
-void scan_give_ready(struct scan_file *file);
 /* These blocks of a run need nothing more. */
 void scan_run_done(struct scan_run *run, unsigned i, unsigned n);
 /* Something of the file may be over, or it has failed (rc). */

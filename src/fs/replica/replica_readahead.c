@@ -23,8 +23,6 @@
  * mechanics are not known. */
 #define NEAR_SECTORS 2048u
 #define MAX_SECTORS 8192u	/* Most sectors of a run: 4 MiB. */
-/* Replicas within this many cylinders count as near. */
-#define NEAR_CYLINDERS 16u
 /* Reads in a thousand that are assumed at first to find their data in a run
  * that was read for another one; and the weight of each further read. */
 #define SHARE_FIRST 875

@@ -163,6 +163,14 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 	return 0;
 }
 
+static void task_put(struct freeblock_task *task)
+{
+	if (--task->holds)
+		return;
+	list_del(&task->link);
+	free(task);
+}
+
 void freeblock_close(struct freeblock_task *task)
 {
 	struct queue_request *req;
@@ -187,14 +195,6 @@ void freeblock_close(struct freeblock_task *task)
 void task_get(struct freeblock_task *task)
 {
 	task->holds++;
-}
-
-void task_put(struct freeblock_task *task)
-{
-	if (--task->holds)
-		return;
-	list_del(&task->link);
-	free(task);
 }
 
 uint64_t freeblock_wanted(const struct freeblock_task *task)

@@ -132,7 +132,6 @@ struct freeblock_task {
 /* ---- freeblock.c ---- */
 
 void task_get(struct freeblock_task *task);
-void task_put(struct freeblock_task *task);
 
 /* Makes a read, which holds `task` if that is not NULL.  NULL: no memory. */
 struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,

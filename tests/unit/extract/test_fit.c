@@ -16,6 +16,7 @@
 #include "fs/drive/profile_load.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
+#include "fs/op/fs_internal.h"
 #include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
@@ -373,8 +374,8 @@ START_TEST(mkfs_keeps_and_mount_uses)
 	profile_free(p);
 	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim), &o, &fs),
 			 0);
-	same(fs_profile(fs), rig.profile);
-	ck_assert_ptr_eq(fs_geom(fs), fs_profile(fs)->geom);
+	same(fs->profile, rig.profile);
+	ck_assert_ptr_eq(fs_geom(fs), fs->profile->geom);
 	ck_assert(model_has(fs, "\"head\""));
 	ck_assert(model_has(fs, "\"known_share\": 1.0"));
 	ck_assert(model_has(fs, "\"method\": \"given\""));

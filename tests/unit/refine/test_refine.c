@@ -230,7 +230,7 @@ static void bed_reads(struct bed *bed, unsigned n)
 static uint64_t period_off(const struct bed *bed)
 {
 	uint64_t is = bed->spec->mech.period_ps;
-	uint64_t model = fs_profile(bed->fs)->mech.period_ps;
+	uint64_t model = bed->fs->profile->mech.period_ps;
 
 	return is > model ? is - model : model - is;
 }
