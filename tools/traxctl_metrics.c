@@ -35,7 +35,7 @@ static const struct metric {
 	{ STATS, "space.free", "free_bytes", GAUGE, SECTOR_BYTES,
 	  "Free space, replicas of data counted as free." },
 	{ STATS, "errors", "damaged_places", GAUGE, 1,
-	  "Places where damage has been met and not yet repaired." },
+	  "Damage met since the mount, healed or not." },
 	{ STATS, "read_only", "read_only", GAUGE, 1,
 	  "1 when nothing is written." },
 	{ STATS, "failed", "failed", GAUGE, 1,
