@@ -18,8 +18,8 @@
 /* The loop spins this long after a request: waking costs more than a short
  * request, about 10 us. */
 #define SPIN_NS 30000u
-/* A burst has begun when so many turns have each found a request while the loop
- * was spinning.  Setting the limit wakes all processors once. */
+/* A burst has begun when this many turns have each found a request while the
+ * loop was spinning.  Setting the limit wakes all processors once. */
 #define BURST_TURNS 16u
 /* A burst goes on over pauses of this length, as when a program waits for a
  * block of the drive's cache. */

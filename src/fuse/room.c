@@ -9,37 +9,38 @@
 #include "fuse/room_internal.h"
 #include "fuse/session_internal.h"
 
-/* So long after pages of a file found no room its next write gets the error,
- * whatever is left then. */
+/* How long the error of pages that found no room is kept for the next write(2)
+ * to their file, which gets it even if there is room again by then. */
 #define REFUSED_NEWS_NS (3 * NS_PER_SECOND)
 
-/* So many questions at most are answered without looking, as long as so many
- * times what they are expected to take is left. */
+/* A file that asks for room is granted several writes at once, for which it
+ * need not ask again: as many as take one part in PIECES_PART of what is left,
+ * and MOST_PIECES at most. */
 #define MOST_PIECES 64u
 #define PIECES_PART 8u
-/* Pieces are expected to be no shorter than this. */
+/* A write is expected to be no shorter than this. */
 #define LEAST_PIECE_BYTES (128u << 10)
 
-/* While a piece is written nodes take room as well, by whole tracks: it has to
- * fit twice, or with so much to spare. */
+/* While a piece is written nodes take room as well, by whole tracks.  So there
+ * has to be room for it twice, or for it and this much more. */
 #define SPARE_BYTES (1u << 20)
 
-/* Of the room for accepted pages, so much is for files that have not grown
- * while little room was left, a block each time. */
+/* The part of the room for accepted pages that is kept for files that have not
+ * grown while little room was left; they get one block at a time. */
 #define UNGROWN_BYTES (256u << 10)
 
-/* Of so many files that were closed it is known how they grew: who opens a file
- * for each piece is told like others. */
+/* Number of closed files of which it is remembered how they grew: a program
+ * that opens its file anew for each piece gets the error as others do. */
 #define CLOSED_MOST 4096u
 
-/* Little room ends with so much more than it began with, one part of that, so
+/* Little room ends when one part in four more is left than where it began, so
  * that it does not begin again and again. */
 #define LOW_END_PART 4u
 
 /* ---- Little room ---- */
 
-/* So much may be in the kernel's cache of writes that did not ask: low_room()
- * of tools/traxfs.c is more than twice that. */
+/* Bytes of writes that did not ask which the kernel's cache may still hold:
+ * low_room() of tools/traxfs.c is more than twice that. */
 static uint64_t unasked_bytes(const struct room_state *room)
 {
 	return room->low_bytes / 2;

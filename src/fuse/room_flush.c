@@ -13,12 +13,13 @@
 #include "fuse/room_internal.h"
 #include "fuse/session_internal.h"
 
-/* Nobody waits for room any longer. */
+/* A request waits this long for room, at most. */
 #define WAIT_NS (5 * NS_PER_SECOND)
 /* From the end of a round to the next one. */
 #define PAUSE_NS (100 * NS_PER_MS)
-/* So many WRITEs may wait, of what the kernel sends in the background and of
- * large buffers, SESSION_MIN_LARGE at least: without these no page comes in. */
+/* WRITEs that may wait for room at a time: a quarter of the large buffers, of
+ * which a session has SESSION_MIN_LARGE at least, and no more than half of what
+ * the kernel sends in the background.  The rest is for pages that come in. */
 #define WAITING_MOST (SESSION_MIN_LARGE / 4)
 #define BACKGROUND_PART 2u
 

@@ -28,10 +28,10 @@ struct grower {
 
 struct room_state {
 	struct session *session;
-	uint64_t low_bytes;	/* with less than so much left, each write(2)
-				 * is to ask */
-	bool low;		/* so it was when we last looked, or somebody
-				 * waits for room */
+	uint64_t low_bytes;	/* with less than this left, each write(2)
+				 * has to ask */
+	bool low;		/* less than that was left at the last look,
+				 * or a request waits for room */
 	uint64_t low_ns;	/* when that began */
 	struct hashmap *growers;	/* by inode */
 	uint64_t granted;	/* bytes that growers may grow by */
@@ -50,8 +50,8 @@ struct room_state {
 	struct list waiting;	/* requests of room_wait, except those that are
 				 * being tried again */
 	unsigned waiting_n;	/* all of them */
-	unsigned holding_n;	/* of these, such as keep a buffer or slot from
-				 * others */
+	unsigned holding_n;	/* those of them that keep a buffer or a slot
+				 * from others */
 	bool stopped;		/* nobody may wait any more */
 };
 
@@ -61,7 +61,8 @@ uint64_t room_expected(const struct room_state *room);
 void room_expect(struct room_state *room);
 /* Has each write(2) ask from now on, while little is left or somebody waits. */
 bool room_is_low(struct room_state *room);
-/* The pages of a file that were accepted so long ago have been written out. */
+/* The pages of a file that were accepted before `before_ns` have been written
+ * out. */
 void room_settled(struct room_state *room, uint64_t ino, uint64_t before_ns);
 
 #endif

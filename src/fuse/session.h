@@ -71,8 +71,8 @@ int session_new(struct fs *fs, const struct session_options *options,
  * came, or a kernel too old. */
 int session_start(struct session *session);
 
-/* With less than so many bytes left, each write(2) asks whether there is room
- * (room.h); 0 at first. */
+/* With less than `bytes` left, each write(2) asks whether there is room
+ * (room.h).  0 at first: none asks. */
 void session_set_low_room(struct session *session, uint64_t bytes);
 
 /* What runs beside the file system; each may be NULL. */

@@ -7,9 +7,10 @@
 #include "base/units.h"
 #include "fuse/session_internal.h"
 
-/* So long the room that a file takes may be told wrong. */
+/* How long stat(2) may show too few blocks of an open file after its pages were
+ * written. */
 #define DELAY_NS NS_PER_SECOND
-/* Files that one turn tells of: about 20 us. */
+/* Files whose attributes one turn invalidates, which takes about 20 us. */
 #define TELL_MOST 64u
 
 void written_note(struct session *session, uint64_t ino)
