@@ -59,7 +59,7 @@ static bool is_of(json_t *row, const char *key, const char *text)
 	return !strcmp(fact_string(row, key), text);
 }
 
-/* The i-th row of a workload; NULL: there are not so many. */
+/* The i-th row of a workload; NULL: there are fewer. */
 static json_t *row_of(json_t *rows, const char *workload, unsigned i)
 {
 	json_t *row;

@@ -12,8 +12,8 @@
 #include "base/msg.h"
 
 #define LINE_BYTES 2048		/* a message and the longest usual path */
-/* Lines of one kind within so many seconds; the kernel limits its own messages
- * in the same way. */
+/* Lines of one kind that are printed within LINES_SECONDS; the kernel limits
+ * its own messages in the same way. */
 #define LINES_OF_A_KIND 10u
 #define LINES_SECONDS 5u
 

@@ -60,7 +60,7 @@ enum exit_code {
 #define MAX_READAHEAD_BYTES (16u << 20)
 /* write(2) asks whether there is room when less than this is left, where it is
  * not known what the kernel may have in its cache; and what is added for the
- * pieces in which programs write, at most one part in so many of the disk. */
+ * pieces in which programs write, at most one part in this many of the disk. */
 #define LOW_ROOM_BYTES (64u << 20)
 #define PIECES_ROOM_BYTES (32u << 20)
 #define PIECES_ROOM_PART 8u

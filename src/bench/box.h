@@ -6,7 +6,7 @@
 #define TRAX_BENCH_BOX_H
 
 /*
- * This process and those that it starts from now on have so much memory, pages
+ * This process and those that it starts from now on have memory_mib MiB, pages
  * of files included.  What must be undone is written to a file, for guard.h.
  * 0 or a negative errno, reported through msg.
  */

@@ -108,7 +108,7 @@ static int replicas_sync(struct bench *bench)
 	return bench_do(bench, &op);
 }
 
-/* Fills so much of the disk that the files made next lie far away. */
+/* Fills the disk so far that the files made next lie far away. */
 static int make_gap(struct bench *bench, unsigned percent)
 {
 	uint64_t bytes = geom_sectors(bench->geom) / 100 * percent * 512;

@@ -17,7 +17,7 @@
 /* Per cent of the room that is full, and how many days it is used. */
 #define FULL_PERCENT 85u
 #define DAYS 30u
-/* One file in so many is deleted in a day, appended to, overwritten in part;
+/* One file in this many is deleted in a day, appended to, overwritten in part;
  * and the bytes of an append and of an overwrite. */
 #define DELETE_SHARE 10u
 #define APPEND_SHARE 20u
@@ -26,7 +26,7 @@
 #define OVERWRITE_BYTES 8192u
 /* The quiet part of a day in which the disk turns. */
 #define NIGHT_NS (UINT64_C(1800) * NS_PER_SECOND)
-/* One file in so many is deleted before the new files are made, which are as
+/* One file in this many is deleted before the new files are made, which are as
  * much of all bytes, so that there is room for them. */
 #define NEW_SHARE 16u
 /* Added to the seed for the sizes of the new files: what was drawn before

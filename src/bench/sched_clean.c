@@ -19,8 +19,8 @@
  * number of transactions. */
 #define ROUNDS 6u
 #define TRANSACTIONS 6000u
-/* Of the files that transactions make, one in so many is large: it wants whole
- * tracks where small files were. */
+/* Of the files that transactions make, one in this many is large: it wants
+ * whole tracks where small files were. */
 #define LOAD_LARGE_SHARE 8u
 /* Transactions between two pauses that do not count, in which ideal cleaning is
  * done; the longest such cleaning; and the pause before it, which both have. */

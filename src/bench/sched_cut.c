@@ -21,7 +21,7 @@
 
 #define EXTENTS 1000000u	/* Extents of the file that is cut. */
 #define MOST_BYTES (UINT64_C(16) << 30)	/* most bytes of one preallocation */
-/* The cut is over when no room has come back for so long. */
+/* The cut is over when no room has come back for this long. */
 #define QUIET_NS (10 * (uint64_t)NS_PER_SECOND)
 
 struct cut {

@@ -31,7 +31,7 @@ struct sched_segment_cost {
 					 * media rate */
 };
 
-/* For segments of 1/parts of a track, or of so many tracks. */
+/* For segments of 1/parts of a track, or of `tracks` tracks. */
 int sched_segment_costs(const struct sched_options *options, unsigned parts,
 			unsigned tracks, struct sched_segment_cost *cost);
 

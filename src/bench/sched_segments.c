@@ -28,7 +28,7 @@
 #define FILE_BLOCKS 16u		/* most blocks of a file; the least is 1 */
 /* Nine of ten writes go to one file of ten. */
 #define HOT_SHARE 10u
-/* One segment in so many, at least one, is kept free for the cleaner. */
+/* One segment in this many, at least one, is kept free for the cleaner. */
 #define SPARE_SHARE 32u
 #define PASSES 12u		/* how often the log is written; the last half
 				 * is counted */
@@ -213,8 +213,8 @@ static int write_cost(uint32_t blocks, uint64_t seed, double *cost)
 struct segment_places {
 	const struct geom *geom;
 	uint64_t seed;
-	unsigned parts, tracks;	/* a segment is one of so many parts of a track,
-				 * or so many tracks */
+	unsigned parts, tracks;	/* a segment is one of `parts` of a track,
+				 * or that many tracks */
 	bool aligned;
 	uint32_t track_blocks;	/* blocks of a track, found by places_next */
 };

@@ -74,7 +74,7 @@ int used_sync(struct used *used);
 /* Counts bytes and extents of the large files that were made since then and are
  * still there; all is on the disk. */
 int used_count_pieces(struct used *used, uint32_t since);
-/* Makes files until there are USED_BYTES, or of so many bytes more. */
+/* Makes files until there are USED_BYTES, or `bytes` more. */
 int used_fill(struct used *used);
 int used_make(struct used *used, uint64_t bytes);
 /* Reads a file or appends to it, and makes a file or deletes one. */

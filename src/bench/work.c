@@ -131,7 +131,7 @@ static void path_of(char *path, const char *dir, const char *name)
 
 /* ---- scan, diff, copy ---- */
 
-/* Bytes of so many MiB, scaled. */
+/* `mib` MiB in bytes, scaled. */
 static uint64_t mib(unsigned n, unsigned percent)
 {
 	return (uint64_t)work_scaled(n, percent) * MIB;

@@ -210,13 +210,13 @@ double work_mail_limit(const struct work_drive *drive, unsigned percent)
 
 /* ---- age ---- */
 
-/* Directories; bytes of small files; one file in so many is large. */
+/* Directories; bytes of small files; one file in this many is large. */
 #define AGE_DIRS 32u
 #define AGE_LEAST 4096u
 #define AGE_MOST 65536u
 #define AGE_LARGE_BYTES (2 * MIB)
 #define AGE_LARGE_SHARE 64u
-/* How often one file in so many is deleted and others are made. */
+/* How often one file in this many is deleted and others are made. */
 #define AGE_DAYS 5u
 #define AGE_DELETE_SHARE 10u
 /* Files that are made between two looks at how full it is. */

@@ -25,7 +25,7 @@
 /* 4 Mbit/s for half a second; with O_DIRECT in whole blocks. */
 #define PERIOD_BYTES 250000u
 #define DIRECT_BYTES 249856u
-/* One read in so many may be late. */
+/* One read in this many may be late. */
 #define LATE_SHARE 1000u
 /* Most attempts: a search of 1,000 needs ten. */
 #define ATTEMPTS 10u

@@ -324,7 +324,7 @@ void fs_holders_free(struct fs_holders *holders);
 uint64_t fs_room(const struct fs *fs);
 /* The same for a write with FS_WRITE_ACCEPTED. */
 uint64_t fs_room_accepted(const struct fs *fs);
-/* Writes with FS_WRITE_ACCEPTED are to come that need so much of this room:
+/* Writes with FS_WRITE_ACCEPTED are to come that need `bytes` of this room:
  * nothing else gets it, -ENOSPC instead.  Takes the place of what was expected
  * before. */
 void fs_expect(struct fs *fs, uint64_t bytes);

@@ -33,7 +33,7 @@
 #define COMMIT_WAITS_NS (3 * NS_PER_MS)
 
 /* While long runs are scarce, a record may begin this far behind the beginning
- * of one: the head passes so much while a command is decoded. */
+ * of one: the head passes that much while a command is decoded. */
 #define SKIPPED_BYTES (64u << 10)
 
 /* Long runs may be cut in two while this much more than promised is left in

@@ -46,8 +46,8 @@
 #define UNFREED_SECTORS (MOVE_MOST * MOVE_BLOCKS * BLOCK_SECTORS)
 /* Moves change leaves, so these are brought together when the moves are over,
  * and this often while they go on.  Then as many checkpoints do that, one after
- * the other, as bring leaves together, but not more than so many: slots that
- * one gives up are free for the next. */
+ * the other, as bring leaves together, but GATHERS at most: slots that one
+ * gives up are free for the next. */
 #define GATHER_NS UINT64_C(600000000000)
 #define GATHERS 4u
 

@@ -124,7 +124,7 @@ struct move {
 
 struct clean_track {
 	struct range track;
-	uint32_t free, parts;	/* sectors; in so many parts */
+	uint32_t free, parts;	/* free sectors, and their runs */
 	double gain;
 };
 

@@ -13,8 +13,8 @@
 
 #include <errno.h>
 
-/* Free runs that are wanted at a time count with so many bytes each: a run on a
- * track that is wanted in part, and the track. */
+/* Free runs that are wanted at a time count with this many bytes each: a run on
+ * a track that is wanted in part, and the track. */
 #define RUN_BYTES 64u
 /* Free runs that are wanted in one turn of the loop: about a millisecond's
  * work, where free space lies in single blocks. */

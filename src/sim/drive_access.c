@@ -8,7 +8,7 @@
 
 #include "sim/drive.h"
 
-/* A command that has waited so long goes first whatever the policy: a round
+/* A command that has waited this long goes first whatever the policy: a round
  * number, as the firmware of real drives does not tell its own. */
 #define STARVED_NS UINT64_C(1000000000)
 

@@ -24,7 +24,7 @@
 #define OWN_MIN_SECTORS 8192u
 #define OWN_MAX_FRACTION 32u
 
-/* So much of it is for data that was accepted when there was no room any more.
+/* This part of it is for data that was accepted when no room was left.
  * Half of it is for deletes alone (space_may_grow), a quarter remains for the
  * nodes of the accepted data. */
 #define OWN_ACCEPTED_PART 4u
@@ -654,7 +654,7 @@ static uint64_t own_sectors(const struct space *s)
 	return own < most ? own : most;
 }
 
-/* What can be reserved when so much stays with the file system. */
+/* What can be reserved when `own` sectors stay with the file system. */
 static uint64_t room_beside(const struct space *s, uint64_t own)
 {
 	const uint64_t kept = s->reserved + own;

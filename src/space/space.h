@@ -125,7 +125,7 @@ void space_give_back(struct space *space, uint64_t sector, uint64_t n);
 
 /* Sectors that can still be reserved, what is expected included. */
 uint64_t space_room(const struct space *space);
-/* So many sectors will be asked for by space_reserve_expected, for data that a
+/* `sectors` will be asked for by space_reserve_expected, for data that a
  * program takes for written: nobody else gets them. */
 void space_expect(struct space *space, uint64_t sectors);
 /* Reserves room for data that is written to memory, until it has a place.
@@ -162,7 +162,7 @@ void space_count(const struct space *space, struct space_counts *out);
 uint64_t space_slots_free(const struct space *space);
 uint64_t space_slots_total(const struct space *space);
 bool space_slots_reserve(struct space *space, unsigned n);
-/* Are so many free?  A track that is leaving stays when they are needed. */
+/* Are that many free?  A track that is leaving stays when they are needed. */
 bool space_slots_have(struct space *space, uint64_t n);
 void space_slots_release(struct space *space, unsigned n);
 
@@ -227,7 +227,7 @@ bool space_track_leaves(const struct space *space, struct range *track,
 			unsigned *busy);
 void space_track_stay(struct space *space);
 
-/* Keeps memory for a node track of so many slots, so that space_owner_put of it
+/* Keeps memory for a node track of `slots`, so that space_owner_put of it
  * cannot fail for lack of it.  -ENOMEM. */
 int space_reserve_track(struct space *space, uint64_t slots);
 

@@ -84,7 +84,7 @@ static bool is_dirty(const struct buffer *leaf)
 	return leaf && leaf->live && leaf->state == BUFFER_DIRTY;
 }
 
-/* Does the turn have time to line up so many leaves, and for the cut?  If not
+/* Does the turn have time to line up that many leaves, and for the cut?  If not
  * they stay where they are. */
 static bool has_time(const struct tree *tree, unsigned leaves)
 {

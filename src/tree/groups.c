@@ -21,9 +21,9 @@
 #include "tree/tree_format.h"
 
 #define LOAD_NODES 16	/* Most leaves that one transaction of a load meets. */
-/* Of one owner, looked up and fed, or one free run between two pending ones: a
- * transaction of a load meets thousands.  So many are fed in each turn at
- * least, however full it is. */
+/* The time that is charged to the turn for one owner that is looked up and fed,
+ * or one free run between two pending ones (a transaction of a load meets
+ * thousands); and how many each turn feeds at least, however full it is. */
 #define FEED_NS 1500u
 #define FEED_LEAST 64u
 /* Time until the next try to make a node track for which a slot or a place was

@@ -14,8 +14,8 @@
 
 #include "tree/tree_internal.h"
 
-/* What mkfs gives, about: a track does not leave if fewer are left.  One sector
- * in so many of the disk, but some slots at least. */
+/* No track leaves if that would leave fewer slots than these, which is about
+ * what mkfs gives: one part in KEPT_SHARE of the disk, KEPT_LEAST at least. */
 #define KEPT_SHARE 2048u
 #define KEPT_LEAST 128u
 

@@ -205,8 +205,9 @@ struct leaving {
 				 * a track last */
 	bool look;		/* since then it was not yet found that there is
 				 * nothing to do */
-	bool asked;		/* after the next one nodes may be moved, too */
-	unsigned moves;		/* so many may be taken off a track */
+	bool asked;		/* nodes may be moved after the next checkpoint,
+				 * too */
+	unsigned moves;		/* nodes that may still be moved */
 	struct range track;	/* the track that is leaving */
 	unsigned busy;		/* its busy slots */
 	struct key from;	/* nodes up to this key are not on it */

@@ -131,7 +131,7 @@ struct link_seen {
 };
 
 /* Number of sums over links, 32 KiB in all.  One wrong link makes the second
- * walk collect one part in so many of all inodes. */
+ * walk collect one part in this many of all inodes. */
 #define LINK_SUMS 4096u
 
 struct links {

@@ -12,8 +12,8 @@
  * used until the next mount; nor is a write with too many bad ranges.  A sector
  * is bad when it fails twice, with a pause between.
  *
- * Only so many failed writes are examined at a time.  The others wait as ranges
- * of sectors, neighbours as one, so a large bad place needs little memory; they
+ * MAX_BADS failed writes are examined at a time.  The others wait as ranges of
+ * sectors, neighbours as one, so a large bad place needs little memory; they
  * follow when one has ended, or, when memory was short for all, after a second.
  */
 #include "fs/data/bad_sectors.h"
@@ -38,7 +38,7 @@
 /* Failed writes after which one try is given up, unless something shows that
  * the disk is well. */
 #define MAX_FAILURES 8u
-/* When memory was short another try is made so much later. */
+/* When memory was short another try is made this much later. */
 #define MEMORY_WAIT_NS NS_PER_SECOND
 
 static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));

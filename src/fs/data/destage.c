@@ -30,7 +30,7 @@
 
 /* Most blocks that one destage writes: 2 MiB, about a track. */
 #define DESTAGE_BLOCKS 512u
-/* Logged data is destaged when so many blocks are pinned, or the part
+/* Logged data is destaged when this many blocks are pinned, or the part
  * DESTAGE_PART of the pool if that is more: many at once are cheaper to
  * write. */
 #define DESTAGE_BATCH 128u

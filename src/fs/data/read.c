@@ -212,7 +212,7 @@ static void read_ahead_paced(struct file *file, struct stream *stream,
  * Bytes that a stream is read ahead.  A stream that is alone needs no more than
  * two tracks: one is read while the other one is used.  Where streams take
  * turns the head comes from another one each time, which costs about a turn of
- * the disk, so each time so much more is read that this is little beside it.
+ * the disk, so each time more is read, until this is little beside it.
  */
 static uint64_t read_window_bytes(struct files *files, struct stream *stream,
 				  uint64_t track)

@@ -110,7 +110,7 @@ uint64_t head_guard_ns(const struct head *head,
 		       enum seek_learn_kind kind,
 		       enum seek_learn_when when);
 
-/* The guard of a command that is decoded so long before the head is free. */
+/* The guard of a command that is decoded `ahead_ns` before the head is free. */
 uint64_t head_guard_ahead_ns(const struct head *head, enum seek_learn_kind kind,
 			     uint64_t ahead_ns);
 

@@ -58,9 +58,9 @@
 /* A read that takes less than 1/16 of a revolution was not served by the
  * head. */
 #define QUICK_TURNS 16u
-/* Of targets that a drive meets only if it does not go on to the next track
- * behind a read, so many more missed than met ones show that it does go on: of
- * others one in 50 is missed. */
+/* Some targets are met only by a drive that does not go on to the next track
+ * behind a read.  When this many more of them were missed than met, the drive
+ * does go on: of other targets one in 50 is missed. */
 #define GONE_ON 4u
 /* Prediction goes off after this many accesses without a known phase: nothing
  * is predicted then, and one request at a time only costs. */

@@ -40,9 +40,9 @@ struct head_state {
 	/* A read from here on goes on where the last one ends and needs no
 	 * positioning; UINT64_MAX: none would. */
 	uint64_t stream_lbn;
-	/* Behind a read that ends at most so many sectors before a track's end
-	 * the drive goes to the next track before it serves another command; 0:
-	 * it does not. */
+	/* Behind a read that ends at most this many sectors before a track's
+	 * end the drive goes to the next track before it serves another
+	 * command; 0: it does not. */
 	uint32_t goes_on_sectors;
 	/* Sectors that the drive stores, and reads, as one. */
 	uint32_t physical_sectors;
