@@ -22,7 +22,7 @@
 #define RETRY_NS (60 * NS_PER_SECOND)	/* Pause after a lack of memory. */
 #define SKIP_SECTORS 131072u		/* sectors passed over when a leaf with
 					 * owners cannot be read: 64 MiB */
-#define STORED_SECTORS PIECE_SECTORS	/* unit of a stored cursor */
+#define STORED_SECTORS CHUNK_SECTORS	/* unit of a stored cursor */
 #define STORED_DONE UINT32_MAX
 
 static uint64_t band_first(const struct scrub *scrub, unsigned i)
@@ -37,27 +37,27 @@ static size_t memory_bytes(const struct scrub *scrub)
 	return scrub->fs->budget.nodes / 8;
 }
 
-static size_t window_bytes(size_t runs, size_t pieces, size_t sums)
+static size_t window_bytes(size_t runs, size_t chunks, size_t sums)
 {
 	return sizeof(struct scrub_window) +
 	       runs * sizeof(struct scrub_extent) +
-	       pieces * sizeof(struct scrub_sums) + sums * sizeof(uint32_t);
+	       chunks * sizeof(struct scrub_sums) + sums * sizeof(uint32_t);
 }
 
-#define WINDOW_BYTES window_bytes(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS)
+#define WINDOW_BYTES window_bytes(SCRUB_RUNS, SCRUB_CHUNKS, SCRUB_SUMS)
 
 /* Makes a window; NULL: no memory. */
-static struct scrub_window *window_new(size_t runs, size_t pieces, size_t sums)
+static struct scrub_window *window_new(size_t runs, size_t chunks, size_t sums)
 {
-	size_t bytes = window_bytes(runs, pieces, sums);
+	size_t bytes = window_bytes(runs, chunks, sums);
 	struct scrub_window *w = calloc(1, bytes);
 
 	if (!w)
 		return NULL;
 	w->bytes = bytes;
 	w->run = (struct scrub_extent *)(w + 1);
-	w->piece = (struct scrub_sums *)(w->run + runs);
-	w->sum = (uint32_t *)(w->piece + pieces);
+	w->chunk = (struct scrub_sums *)(w->run + runs);
+	w->sum = (uint32_t *)(w->chunk + chunks);
 	return w;
 }
 
@@ -65,23 +65,23 @@ static struct scrub_window *window_new(size_t runs, size_t pieces, size_t sums)
 static struct scrub_window *window_copy(const struct scrub_window *from)
 {
 	struct scrub_window *w =
-		window_new(from->runs, from->pieces, from->sums);
+		window_new(from->runs, from->chunks, from->sums);
 	struct scrub_window arrays;
 	uint32_t i;
 
 	if (!w)
 		return NULL;
 	memcpy(w->run, from->run, from->runs * sizeof(*w->run));
-	memcpy(w->piece, from->piece, from->pieces * sizeof(*w->piece));
+	memcpy(w->chunk, from->chunk, from->chunks * sizeof(*w->chunk));
 	memcpy(w->sum, from->sum, from->sums * sizeof(*w->sum));
-	for (i = 0; i < from->pieces; i++)
-		if (w->piece[i].sum)
-			w->piece[i].sum = w->sum + (w->piece[i].sum -
+	for (i = 0; i < from->chunks; i++)
+		if (w->chunk[i].sum)
+			w->chunk[i].sum = w->sum + (w->chunk[i].sum -
 						    from->sum);
 	arrays = *w;
 	*w = *from;
 	w->run = arrays.run;
-	w->piece = arrays.piece;
+	w->chunk = arrays.chunk;
 	w->sum = arrays.sum;
 	w->bytes = arrays.bytes;
 	return w;
@@ -104,10 +104,10 @@ int scrub_bands_open(struct scrub *scrub)
 	uint64_t sectors = scrub->fs->disk->limits.sectors;
 
 	scrub->bands = scrub_bands_count(scrub);
-	scrub->band_sectors = (sectors / scrub->bands / PIECE_SECTORS + 1) *
-			      PIECE_SECTORS;
+	scrub->band_sectors = (sectors / scrub->bands / CHUNK_SECTORS + 1) *
+			      CHUNK_SECTORS;
 	scrub->band = calloc(scrub->bands, sizeof(*scrub->band));
-	scrub->window = window_new(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS);
+	scrub->window = window_new(SCRUB_RUNS, SCRUB_CHUNKS, SCRUB_SUMS);
 	if (!scrub->band || !scrub->window)
 		return -ENOMEM;
 	scrub_bands_rewind(scrub);
@@ -150,7 +150,7 @@ void scrub_bands_rewind(struct scrub *scrub)
 void scrub_bands_recall(struct scrub *scrub, const le32 *cursor, unsigned bands)
 {
 	uint64_t sectors = scrub->fs->disk->limits.sectors;
-	uint64_t each = (sectors / bands / PIECE_SECTORS + 1) * PIECE_SECTORS;
+	uint64_t each = (sectors / bands / CHUNK_SECTORS + 1) * CHUNK_SECTORS;
 	unsigned i;
 
 	for (i = 0; i < scrub->bands; i++) {
@@ -243,7 +243,7 @@ static void window_skip(struct scrub *scrub, struct scrub_window *w)
 		  (unsigned long long)w->from,
 		  (unsigned long long)(w->end - w->from));
 	w->last = w->end >= w->limit;
-	w->runs = w->pieces = w->sums = 0;
+	w->runs = w->chunks = w->sums = 0;
 	w->sectors = 0;
 }
 
@@ -299,7 +299,7 @@ static void window_load(struct scrub *scrub, unsigned i)
 
 	w->from = w->end = scrub->band[i].loaded;
 	w->limit = band_first(scrub, i + 1);
-	w->runs = w->pieces = w->sums = 0;
+	w->runs = w->chunks = w->sums = 0;
 	w->sectors = 0;
 	w->last = false;
 	scrub->turn = i;

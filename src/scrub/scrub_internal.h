@@ -13,30 +13,30 @@
 #include "sched/freeblock/freeblock.h"
 #include "scrub/scrub.h"
 
-/* Most runs, pieces and checksums of a window: 32 MiB of data, 150 KiB of
+/* Most runs, chunks and checksums of a window: 32 MiB of data, 150 KiB of
  * memory. */
 #define SCRUB_RUNS 512u
-#define SCRUB_PIECES 512u
-#define SCRUB_SUMS (SCRUB_PIECES * CHUNK_BLOCKS)
+#define SCRUB_CHUNKS 512u
+#define SCRUB_SUMS (SCRUB_CHUNKS * CHUNK_BLOCKS)
 #define SCRUB_BANDS 512u	/* at most, a power of two; they fit an item */
 #define SCRUB_PARTS 64u		/* chunks that may be held in part */
 /* Suspects that are remembered; of more, the readers find the damage. */
 #define SCRUB_SUSPECTS 4096u
-#define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
+#define CHUNK_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
 
 /* A run of sectors with one owner. */
 struct scrub_extent {
 	uint64_t sector, n;
 	uint64_t ino, off;	/* of data and replicas; off in sectors */
-	uint32_t piece;		/* of data and replicas: index of the first of
-				   its pieces in the window */
+	uint32_t chunk;		/* of data and replicas: index of the first of
+				   its chunks in the window */
 	uint8_t kind;		/* OWNER_* */
 };
 
-/* Where a piece of the file would begin if all of it were in a row. */
-static inline uint64_t run_place(const struct scrub_extent *run, uint64_t piece)
+/* Where a chunk of the file would begin if all of it were in a row. */
+static inline uint64_t run_place(const struct scrub_extent *run, uint64_t chunk)
 {
-	return run->sector - run->off + piece * PIECE_SECTORS;
+	return run->sector - run->off + chunk * CHUNK_SECTORS;
 }
 
 /* The checksums of 64 KiB of a file. */
@@ -53,8 +53,8 @@ struct scrub_window {
 	bool last;		/* it is the last window of its band */
 	struct scrub_extent *run;	/* by sector */
 	uint32_t runs;
-	struct scrub_sums *piece;
-	uint32_t pieces;
+	struct scrub_sums *chunk;
+	uint32_t chunks;
 	uint32_t *sum;
 	uint32_t sums;
 	uint64_t sectors;	/* sum of its runs */
@@ -77,16 +77,16 @@ struct scrub_band {
 	unsigned windows;
 };
 
-/* A piece of a file, as it lies in the file's own place or in a copy. */
+/* A chunk of a file, as it lies in the file's own place or in a copy. */
 struct scrub_spot {
-	uint64_t ino, piece;
+	uint64_t ino, chunk;
 	bool copy;		/* it is a replica */
 	uint64_t place;		/* of a replica: run_place() */
 	struct scrub_window *window;	/* the window with which it was
 					 * loaded */
 };
 
-/* A piece of which only some sectors have been read. */
+/* A chunk of which only some sectors have been read. */
 struct scrub_part {
 	struct scrub_spot at;		/* ino 0: free */
 	const struct scrub_sums *sums;
@@ -98,7 +98,7 @@ struct scrub_part {
 /* A place that may be damaged: blocks of a file, or (ino 0) a node or a fixed
  * structure. */
 struct scrub_suspect {
-	uint64_t ino, piece;
+	uint64_t ino, chunk;
 	uint64_t sector;	/* of a node; of a replica: run_place() */
 	uint16_t blocks;
 	uint8_t tries;
@@ -145,7 +145,7 @@ struct scrub {
 	uint64_t region_from, region_end;
 	bool owners_loaded;
 	uint32_t loaded;	/* runs whose checksums are loaded */
-	uint32_t loaded_pieces;	/* pieces of the next run that are loaded */
+	uint32_t loaded_chunks;	/* chunks of the next run that are loaded */
 
 	struct scrub_part part[SCRUB_PARTS];
 	uint64_t part_clock;
@@ -197,8 +197,8 @@ uint64_t scrub_bands_read_sectors(const struct scrub *scrub);
 void scrub_load_start(struct scrub *scrub);
 void scrub_bands_loaded(struct scrub *scrub, int rc);
 
-/* Number of pieces of the file that a run overlaps. */
-uint32_t scrub_load_pieces(const struct scrub_extent *run);
+/* Number of chunks of the file that a run overlaps. */
+uint32_t scrub_load_chunks(const struct scrub_extent *run);
 
 /* ---- scrub_verify.c ---- */
 
@@ -209,7 +209,7 @@ extern const struct freeblock_ops scrub_verify_ops;
 bool scrub_verify_node(const struct scrub *scrub, uint64_t sector,
 		       const void *data);
 
-/* A window ends: makes suspects of the pieces that are held in part. */
+/* A window ends: makes suspects of the chunks that are held in part. */
 void scrub_verify_rest(struct scrub *scrub, const struct scrub_window *window);
 
 /* ---- scrub_replicas.c ---- */
@@ -242,9 +242,9 @@ void scrub_node_look(struct scrub *scrub);
 /* ---- scrub_suspect.c ---- */
 
 void scrub_suspect_fixed(struct scrub *scrub, uint64_t sector);
-void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
+void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t chunk,
 		  uint16_t blocks);
-void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
+void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t chunk,
 		  uint64_t place, uint16_t blocks, bool unreadable);
 /* Takes the first suspect from the list. */
 void scrub_suspect_over(struct scrub *scrub);

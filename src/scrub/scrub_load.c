@@ -15,20 +15,20 @@ static bool is_read(const struct owner_item *owner)
 	return owner->kind != OWNER_BAD;
 }
 
-/* Cuts a run to the pieces that the window has room for. */
+/* Cuts a run to the chunks that the window has room for. */
 static void run_cut(const struct scrub_window *w, struct scrub_extent *run)
 {
-	uint64_t most = (uint64_t)(SCRUB_PIECES - w->pieces) * PIECE_SECTORS -
-			run->off % PIECE_SECTORS;
+	uint64_t most = (uint64_t)(SCRUB_CHUNKS - w->chunks) * CHUNK_SECTORS -
+			run->off % CHUNK_SECTORS;
 
 	if (run->n > most)
 		run->n = most;
 }
 
-uint32_t scrub_load_pieces(const struct scrub_extent *run)
+uint32_t scrub_load_chunks(const struct scrub_extent *run)
 {
-	return (uint32_t)((run->off + run->n - 1) / PIECE_SECTORS -
-			  run->off / PIECE_SECTORS + 1);
+	return (uint32_t)((run->off + run->n - 1) / CHUNK_SECTORS -
+			  run->off / CHUNK_SECTORS + 1);
 }
 
 /* Adds an owner, from the cursor on; false: the window is full. */
@@ -41,7 +41,7 @@ static bool window_add(struct scrub_window *w, uint64_t sector,
 		.kind = owner->kind,
 		.ino = le64_get(owner->ino),
 		.off = le64_get(owner->off),
-		.piece = w->pieces,
+		.chunk = w->chunks,
 	};
 
 	if (sector < w->end) {
@@ -51,11 +51,11 @@ static bool window_add(struct scrub_window *w, uint64_t sector,
 		run.off += w->end - sector;
 		run.sector = w->end;
 	}
-	if (w->runs == SCRUB_RUNS || w->pieces == SCRUB_PIECES)
+	if (w->runs == SCRUB_RUNS || w->chunks == SCRUB_CHUNKS)
 		return false;
 	if (run.kind == OWNER_DATA) {
 		run_cut(w, &run);
-		w->pieces += scrub_load_pieces(&run);
+		w->chunks += scrub_load_chunks(&run);
 	}
 	w->run[w->runs++] = run;
 	w->sectors += run.n;
@@ -135,15 +135,15 @@ static int load_owners(struct fs_txn *txn, struct scrub *scrub)
 }
 
 static void sums_take(struct scrub_window *w, const struct csum_window *from,
-		      unsigned piece, struct scrub_sums *to)
+		      unsigned chunk, struct scrub_sums *to)
 {
 	unsigned i;
 
 	*to = (struct scrub_sums){ .sum = w->sum + w->sums };
-	to->mask = from->mask[piece];
+	to->mask = from->mask[chunk];
 	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (to->mask >> i & 1)
-			w->sum[w->sums++] = from->sum[piece][i];
+			w->sum[w->sums++] = from->sum[chunk][i];
 }
 
 /* Loads the checksums of a run; -EINPROGRESS: the rest needs another
@@ -152,9 +152,9 @@ static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 			 const struct scrub_extent *run)
 {
 	struct scrub_window *w = scrub->window;
-	uint32_t n = scrub_load_pieces(run), *i = &scrub->loaded_pieces;
+	uint32_t n = scrub_load_chunks(run), *i = &scrub->loaded_chunks;
 	struct csum_window csums = { 0 };
-	uint64_t at = UINT64_MAX, base, piece;
+	uint64_t at = UINT64_MAX, base, chunk;
 	struct tree_item item;
 	bool named = run->kind == OWNER_DATA;
 	int rc = named ? 0 : scrub_replicas_are_named(txn, run, &named);
@@ -162,10 +162,10 @@ static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 	if (rc)
 		return rc;
 	for (; !named && *i < n; (*i)++)
-		w->piece[run->piece + *i] = (struct scrub_sums){ 0 };
+		w->chunk[run->chunk + *i] = (struct scrub_sums){ 0 };
 	for (; *i < n; (*i)++) {
-		piece = run->off / PIECE_SECTORS + *i;
-		base = piece * CHUNK_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
+		chunk = run->off / CHUNK_SECTORS + *i;
+		base = chunk * CHUNK_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
 		       TRAX_CSUM_WINDOW_BLOCKS;
 		if (base != at) {
 			if (tree_txn_room(txn->tree_txn) < TREE_SEEK_NODES)
@@ -182,8 +182,8 @@ static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 				return -EUCLEAN;
 			at = base;
 		}
-		sums_take(w, &csums, (unsigned)(piece % TRAX_CSUM_PIECES),
-			  &w->piece[run->piece + *i]);
+		sums_take(w, &csums, (unsigned)(chunk % TRAX_CSUM_PIECES),
+			  &w->chunk[run->chunk + *i]);
 	}
 	*i = 0;
 	return 0;
@@ -244,7 +244,7 @@ static const struct fs_txn_type load_type = {
 
 void scrub_load_start(struct scrub *scrub)
 {
-	scrub->loaded = scrub->loaded_pieces = 0;
+	scrub->loaded = scrub->loaded_chunks = 0;
 	scrub->region_end = 0;
 	scrub->owners_loaded = false;
 	scrub->loading = true;

@@ -32,7 +32,7 @@ static bool scrub_replicas_add(struct scrub_window *w,
 			.kind = OWNER_REPLICA,
 			.ino = le64_get(entry->ino),
 			.off = le64_get(entry->block) * BLOCK_SECTORS,
-			.piece = w->pieces,
+			.chunk = w->chunks,
 		};
 
 		sector += run.n;
@@ -45,11 +45,11 @@ static bool scrub_replicas_add(struct scrub_window *w,
 		}
 		if (run.ino &&
 		    (w->runs == SCRUB_RUNS ||
-		     w->pieces + scrub_load_pieces(&run) > SCRUB_PIECES))
+		     w->chunks + scrub_load_chunks(&run) > SCRUB_CHUNKS))
 			return false;
 		if (run.ino) {
 			w->run[w->runs++] = run;
-			w->pieces += scrub_load_pieces(&run);
+			w->chunks += scrub_load_chunks(&run);
 			w->sectors += run.n;
 		}
 		w->end = sector;
@@ -90,13 +90,13 @@ int scrub_replicas_load(struct fs_txn *txn, struct scrub *scrub,
 	return 0;
 }
 
-/* Finds the blocks of a piece (as bits) that have a valid replica at a place:
- * `place` is where the piece's first block would be. */
+/* Finds the blocks of a chunk (as bits) that have a valid replica at a place:
+ * `place` is where the chunk's first block would be. */
 static int scrub_replicas_count(struct fs_txn *txn, uint64_t ino,
-				uint64_t piece, uint64_t place,
+				uint64_t chunk, uint64_t place,
 				uint16_t *counted)
 {
-	uint64_t first = piece * CHUNK_BLOCKS, at, end;
+	uint64_t first = chunk * CHUNK_BLOCKS, at, end;
 	struct replica_copy found[REPLICA_FOUND];
 	unsigned n, i;
 	int rc = replica_find(txn, ino, first, first + CHUNK_BLOCKS, found,
@@ -119,8 +119,8 @@ static int scrub_replicas_count(struct fs_txn *txn, uint64_t ino,
 int scrub_replicas_are_named(struct fs_txn *txn, const struct scrub_extent *run,
 			     bool *named)
 {
-	uint64_t piece = run->off / PIECE_SECTORS;
-	unsigned first = (unsigned)(run->off % PIECE_SECTORS) / BLOCK_SECTORS;
+	uint64_t chunk = run->off / CHUNK_SECTORS;
+	unsigned first = (unsigned)(run->off % CHUNK_SECTORS) / BLOCK_SECTORS;
 	unsigned end = first + (unsigned)(run->n / BLOCK_SECTORS);
 	uint16_t counted, all;
 	int rc;
@@ -130,7 +130,7 @@ int scrub_replicas_are_named(struct fs_txn *txn, const struct scrub_extent *run,
 		return 0;
 	if (tree_txn_room(txn->tree_txn) < COPY_ROOM)
 		return -EINPROGRESS;
-	rc = scrub_replicas_count(txn, run->ino, piece, run_place(run, piece),
+	rc = scrub_replicas_count(txn, run->ino, chunk, run_place(run, chunk),
 			  &counted);
 	all = (uint16_t)((1u << end) - (1u << first));
 	*named = !rc && (counted & all) == all;
@@ -144,7 +144,7 @@ static int look_run(struct fs_txn *txn)
 	struct scrub *scrub = txn->state;
 	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	uint16_t counted;
-	int rc = scrub_replicas_count(txn, suspect->ino, suspect->piece,
+	int rc = scrub_replicas_count(txn, suspect->ino, suspect->chunk,
 			      suspect->sector, &counted);
 
 	if (!rc)
@@ -165,7 +165,7 @@ static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 		first = (unsigned)__builtin_ctz(scrub->bad_copies);
 		blocks = 32 - (unsigned)__builtin_clz(scrub->bad_copies) -
 			 first;
-		block = suspect->piece * CHUNK_BLOCKS + first;
+		block = suspect->chunk * CHUNK_BLOCKS + first;
 		errors_add(scrub->fs, &(struct error){
 			.ino = suspect->ino,
 			.off = block * BLOCK_BYTES,

@@ -1,7 +1,7 @@
 /*
  * scrub_suspect.c - looks at the suspects, one after the other.
  *
- * For a file the piece is loaded by its present mapping, as a reader would
+ * For a file the chunk is loaded by its present mapping, as a reader would
  * (from memory, from the disk, from replicas; blocks that cannot be read are
  * noted there).  Then healing reads the places of the suspected blocks once
  * more and compares: blocks that were overwritten, moved or deleted meanwhile
@@ -24,11 +24,11 @@ static bool scrub_suspect_is_known(const struct scrub *scrub,
 {
 	unsigned i;
 
-	/* Only the last few are compared: blocks of a piece come one after the
+	/* Only the last few are compared: blocks of a chunk come one after the
 	 * other. */
 	for (i = scrub->suspects; i && i + 8 > scrub->suspects; i--)
 		if (scrub->suspect[i - 1].ino == suspect->ino &&
-		    scrub->suspect[i - 1].piece == suspect->piece &&
+		    scrub->suspect[i - 1].chunk == suspect->chunk &&
 		    scrub->suspect[i - 1].copy == suspect->copy &&
 		    scrub->suspect[i - 1].sector == suspect->sector)
 			return true;
@@ -44,10 +44,10 @@ static void scrub_suspect_add(struct scrub *scrub,
 		scrub->overflow = true;
 }
 
-void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
+void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t chunk,
 		  uint16_t blocks)
 {
-	struct scrub_suspect suspect = { .ino = ino, .piece = piece,
+	struct scrub_suspect suspect = { .ino = ino, .chunk = chunk,
 				   .blocks = blocks };
 	unsigned last = scrub->suspects - 1;
 
@@ -58,7 +58,7 @@ void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		return;
 	}
 	while (scrub->suspect[last].ino != ino ||
-	       scrub->suspect[last].piece != piece ||
+	       scrub->suspect[last].chunk != chunk ||
 	       scrub->suspect[last].copy)
 		last--;
 	/* The first suspect is being looked at, and gets no more blocks. */
@@ -68,13 +68,13 @@ void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		scrub_suspect_add(scrub, &suspect);
 }
 
-void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
+void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t chunk,
 		  uint64_t place, uint16_t blocks, bool unreadable)
 {
 	/* A suspect that finds no room here is found by its reader. */
 	if (blocks && scrub->suspects < SCRUB_SUSPECTS)
 		scrub_suspect_add(scrub, &(struct scrub_suspect){
-			.ino = ino, .piece = piece, .sector = place,
+			.ino = ino, .chunk = chunk, .sector = place,
 			.blocks = blocks, .copy = true,
 			.unreadable = unreadable });
 }
@@ -116,14 +116,14 @@ static uint16_t blocks_place(const struct scrub *scrub)
 
 	for (i = 0; i < CHUNK_BLOCKS; i++) {
 		block = block_find(scrub->file,
-				   suspect->piece * CHUNK_BLOCKS + i);
+				   suspect->chunk * CHUNK_BLOCKS + i);
 		if (block && (block->pin || block->wb))
 			blocks &= (uint16_t)~(1u << i);
 	}
 	return blocks;
 }
 
-/* The piece is in memory: its places are compared with it. */
+/* The chunk is in memory: its places are compared with it. */
 static void file_loaded(struct scrub *scrub, int rc)
 {
 	uint16_t blocks;
@@ -131,7 +131,7 @@ static void file_loaded(struct scrub *scrub, int rc)
 	if (!rc) {
 		blocks = blocks_place(scrub);
 		if (blocks)
-			heal_start(scrub->file, scrub->suspect[0].piece,
+			heal_start(scrub->file, scrub->suspect[0].chunk,
 				   blocks);
 	}
 	read_wait_end(&scrub->rwait);
@@ -145,12 +145,12 @@ static void file_ready(struct read_wait *rwait, int rc)
 	file_loaded(rwait->owner, rc);
 }
 
-/* Loads the piece of a suspect; false: that was done at once. */
-static bool file_load_piece(struct scrub *scrub)
+/* Loads the chunk of a suspect; false: that was done at once. */
+static bool file_load_chunk(struct scrub *scrub)
 {
 	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	struct file *file = scrub->file;
-	uint64_t first = suspect->piece * CHUNK_BLOCKS;
+	uint64_t first = suspect->chunk * CHUNK_BLOCKS;
 	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	int rc = file_lock_shared(file, &scrub->lock);
 
@@ -183,7 +183,7 @@ void scrub_suspect_again(struct shared_lock *lock)
 {
 	struct scrub *scrub = container_of(lock, struct scrub, lock);
 
-	if (!file_load_piece(scrub))
+	if (!file_load_chunk(scrub))
 		file_skip(scrub);
 }
 
@@ -195,7 +195,7 @@ static void file_begin(struct scrub *scrub)
 		return;
 	}
 	list_init(&scrub->lock.link);
-	if (!file_load_piece(scrub))
+	if (!file_load_chunk(scrub))
 		file_skip(scrub);
 }
 

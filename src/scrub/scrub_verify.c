@@ -3,7 +3,7 @@
  *
  * Data comes in any order and is cut anywhere; a block is compared when all of
  * it is there.  Parts of blocks are kept in a few buffers; when these are full
- * the oldest piece is wanted again as a whole.  A piece that is incomplete when
+ * the oldest chunk is wanted again as a whole.  A chunk that is incomplete when
  * all of its window has been read, because the rest lies in another window,
  * becomes a suspect, which is read separately.
  */
@@ -35,16 +35,16 @@ static uint32_t block_sum(const struct scrub_sums *sums, unsigned block)
 	return sums->sum[__builtin_popcount(sums->mask & ((1u << block) - 1))];
 }
 
-/* ---- whole blocks and pieces ---- */
+/* ---- whole blocks and chunks ---- */
 
 static void scrub_verify_bad(struct scrub *scrub, const struct scrub_spot *at,
 		      uint16_t blocks, bool unreadable)
 {
 	if (at->copy)
-		scrub_suspect_copy(scrub, at->ino, at->piece, at->place, blocks,
+		scrub_suspect_copy(scrub, at->ino, at->chunk, at->place, blocks,
 			     unreadable);
 	else
-		scrub_suspect_file(scrub, at->ino, at->piece, blocks);
+		scrub_suspect_file(scrub, at->ino, at->chunk, blocks);
 }
 
 /* Blocks could not be compared: makes them a suspect.  A replica is left to the
@@ -53,7 +53,7 @@ static void scrub_verify_unsure(struct scrub *scrub,
 				const struct scrub_spot *at, uint16_t blocks)
 {
 	if (!at->copy)
-		scrub_suspect_file(scrub, at->ino, at->piece, blocks);
+		scrub_suspect_file(scrub, at->ino, at->chunk, blocks);
 }
 
 static void scrub_verify_block(struct scrub *scrub, const struct scrub_spot *at,
@@ -72,14 +72,14 @@ static bool run_is_of(const struct scrub_extent *run,
 {
 	return run->ino == at->ino &&
 	       (at->copy ? run->kind == OWNER_REPLICA &&
-				   run_place(run, at->piece) == at->place :
+				   run_place(run, at->chunk) == at->place :
 			   run->kind == OWNER_DATA);
 }
 
-/* Gives up the part of a piece that was read, and has it read again. */
+/* Gives up the part of a chunk that was read, and has it read again. */
 static void part_leave(struct scrub *scrub, struct scrub_part *part)
 {
-	uint64_t first = part->at.piece * PIECE_SECTORS, end, from;
+	uint64_t first = part->at.chunk * CHUNK_SECTORS, end, from;
 	uint64_t wanted = freeblock_wanted(scrub->task);
 	struct scrub_window *w = part->at.window;
 	int err = 0;
@@ -89,13 +89,13 @@ static void part_leave(struct scrub *scrub, struct scrub_part *part)
 		const struct scrub_extent *run = &w->run[i];
 
 		if (!run_is_of(run, &part->at) ||
-		    run->off >= first + PIECE_SECTORS ||
+		    run->off >= first + CHUNK_SECTORS ||
 		    run->off + run->n <= first)
 			continue;
 		from = run->off > first ? run->off : first;
 		end = run->off + run->n;
-		if (end > first + PIECE_SECTORS)
-			end = first + PIECE_SECTORS;
+		if (end > first + CHUNK_SECTORS)
+			end = first + CHUNK_SECTORS;
 		err = freeblock_want(scrub->task,
 				     run->sector + (from - run->off),
 				     end - from);
@@ -108,7 +108,7 @@ static void part_leave(struct scrub *scrub, struct scrub_part *part)
 
 static bool spot_is(const struct scrub_spot *a, const struct scrub_spot *b)
 {
-	return a->ino == b->ino && a->piece == b->piece &&
+	return a->ino == b->ino && a->chunk == b->chunk &&
 	       a->copy == b->copy && a->place == b->place;
 }
 
@@ -163,7 +163,7 @@ static void part_check(struct scrub *scrub, struct scrub_part *part)
 		part->at.ino = 0;
 }
 
-/* Adds sectors [first, first + n) of a piece. */
+/* Adds sectors [first, first + n) of a chunk. */
 static void part_add(struct scrub *scrub, const struct scrub_spot *at,
 		     const struct scrub_sums *sums, unsigned first, unsigned n,
 		     const uint8_t *data)
@@ -182,7 +182,7 @@ static void part_add(struct scrub *scrub, const struct scrub_spot *at,
 
 /* ---- data ---- */
 
-/* Takes sectors [first, first + n) of a piece: compares whole blocks at once,
+/* Takes sectors [first, first + n) of a chunk: compares whole blocks at once,
  * and keeps the ends. */
 static void scrub_verify_fine(struct scrub *scrub, const struct scrub_spot *at,
 			      const struct scrub_sums *sums, unsigned first,
@@ -203,7 +203,7 @@ static void scrub_verify_fine(struct scrub *scrub, const struct scrub_spot *at,
 	}
 }
 
-/* The blocks of these sectors of a piece that have checksums, as bits. */
+/* The blocks of these sectors of a chunk that have checksums, as bits. */
 static uint16_t blocks_of(const struct scrub_sums *sums, unsigned first,
 			  unsigned n)
 {
@@ -217,25 +217,25 @@ static void scrub_verify_data(struct scrub *scrub, struct scrub_window *w,
 		       const struct scrub_extent *run, uint64_t at, uint64_t n,
 		       const uint8_t *data)
 {
-	uint64_t off = run->off + at, first_piece = run->off / PIECE_SECTORS;
+	uint64_t off = run->off + at, first_chunk = run->off / CHUNK_SECTORS;
 
 	while (n) {
-		uint64_t piece = off / PIECE_SECTORS;
-		unsigned first = (unsigned)(off % PIECE_SECTORS);
-		unsigned left = PIECE_SECTORS - first;
+		uint64_t chunk = off / CHUNK_SECTORS;
+		unsigned first = (unsigned)(off % CHUNK_SECTORS);
+		unsigned left = CHUNK_SECTORS - first;
 		unsigned take = n < left ? (unsigned)n : left;
 		const struct scrub_sums *sums =
-			&w->piece[run->piece + piece - first_piece];
+			&w->chunk[run->chunk + chunk - first_chunk];
 
 		struct scrub_spot spot = {
 			.ino = run->ino,
-			.piece = piece,
+			.chunk = chunk,
 			.copy = run->kind == OWNER_REPLICA,
 			.window = w,
 		};
 
 		if (spot.copy)
-			spot.place = run_place(run, piece);
+			spot.place = run_place(run, chunk);
 		if (!data)
 			scrub_verify_bad(scrub, &spot,
 					 blocks_of(sums, first, take), true);
