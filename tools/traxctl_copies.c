@@ -407,7 +407,7 @@ static unsigned panels_of(json_t *trace, struct panel *panels)
 		first++;
 	if (!first || first == n) {
 		panels[0] = (struct panel){
-			first ? "before copies" : "with copies", 0, n, LEFT,
+			first ? "no copies read" : "with copies", 0, n, LEFT,
 			WIDTH,
 		};
 		return 1;
