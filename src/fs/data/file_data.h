@@ -311,7 +311,7 @@ struct file {
 /* Write-backs whose places are chosen together, see late_place.c. */
 struct place_batch {
 	struct writeback *last;	/* the newest write-back; NULL: none */
-	unsigned in_flight;		/* write-backs on their way */
+	uint64_t blocks;		/* blocks of write-backs on their way */
 	uint64_t in_flight_end;	/* sector where the newest of them ends */
 };
 

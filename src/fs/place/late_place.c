@@ -11,6 +11,11 @@
  * access with it.  Data that gets a place right behind it when it is already on
  * its way stays there, and the head just goes on.
  *
+ * Where a track's worth of new data waits already, and the drive begins a write
+ * anywhere, no place is chosen: whole tracks lose no rotation wherever the head
+ * is, and what a chosen place leaves free before it is filled by single files
+ * later, each with a seek.
+ *
  * Nothing depends on the place before the write is over: the transaction that
  * maps the data follows it.  If more of a file has been placed behind this data
  * since, the data and all of its batch stay where they are.
@@ -223,20 +228,21 @@ static bool may_begin(const struct writeback *wb)
 	return wb->may_move && !fs->options.fixed_places &&
 	       wb->n <= SMALL_BLOCKS &&
 	       wb->segment[0].n <= queue_limits(fs->queue)->max_sectors &&
-	       queue_places(fs->queue);
+	       queue_places(fs->queue, writeback_begin_sector(wb),
+			    wb->files->placing.blocks * BLOCK_SECTORS);
 }
 
 bool late_place_choose(struct writeback *wb)
 {
 	struct place_batch *placing = &wb->files->placing;
 	struct writeback *batch = placing->last;
-	bool goes_on = placing->in_flight &&
+	bool goes_on = placing->blocks &&
 		       placing->in_flight_end == writeback_begin_sector(wb);
 
 	if (is_waited_for(wb))
 		return false;
 	wb->in_flight = true;
-	placing->in_flight++;
+	placing->blocks += wb->n;
 	if (batch && writeback_end_sector(batch->batch_last) ==
 			     writeback_begin_sector(wb)) {
 		batch_join(batch, wb);
@@ -252,5 +258,6 @@ bool late_place_choose(struct writeback *wb)
 
 void late_place_over(struct writeback *wb)
 {
-	wb->files->placing.in_flight -= wb->in_flight;
+	if (wb->in_flight)
+		wb->files->placing.blocks -= wb->n;
 }

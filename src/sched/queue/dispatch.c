@@ -360,14 +360,18 @@ static bool head_state_of(const struct queue *queue,
 	return head_state->reads || head_state->writes;
 }
 
-bool queue_places(const struct queue *queue)
+bool queue_places(const struct queue *queue, uint64_t sector, uint64_t waiting)
 {
 	struct head_state head_state;
+	struct geom_track track;
 
 	if (!queue->head)
 		return false;
 	head_get_state(queue->head, &head_state);
-	return head_state.writes || head_state.places;
+	geom_track_of(head_state.geom, sector, &track);
+	return (head_state.writes || head_state.places) &&
+	       !(head_state.mech->zero_latency_write &&
+		 waiting >= track.sectors);
 }
 
 /* Time at which the head can be at a place. */

@@ -189,9 +189,10 @@ uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
 /* Where the last access that the disk got ends: the head is near there. */
 uint64_t queue_head_sector(const struct queue *queue);
 
-/* Does a range write gain over a write with a fixed place now?  Only where the
- * head is known. */
-bool queue_places(const struct queue *queue);
+/* Does a range write to the track of this sector gain over a write with a fixed
+ * place now?  Only where the head is known, and not where so many sectors wait
+ * to be written that tracks are filled, on a drive that begins anywhere. */
+bool queue_places(const struct queue *queue, uint64_t sector, uint64_t waiting);
 
 /* Sets the head to predict with; NULL: none, the policy is C-LOOK then.  The
  * queue must be idle.  The head outlives the queue, or is taken away by NULL

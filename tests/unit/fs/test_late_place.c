@@ -23,14 +23,22 @@
 #define THINK_NS 60000u		/* between two files: a program that unpacks */
 #define AT_ONCE 6u
 
+/* Two drives, %u: the last cylinder, again, and sectors of a track. */
 static const char drive_text[] =
 	"{ \"surfaces\": 4, \"rpm\": 7200, \"order\": \"cylinder\", "
 	"\"head_switch_ms\": 0.8, \"write_settle_ms\": 0.4, "
 	"\"overhead\": { \"read_ms\": 0.05, \"write_ms\": 0.2 }, "
 	"\"zero_latency\": { \"read\": true, \"write\": true }, "
-	"\"seek\": [[1, 1.2], [10, 1.5], [39, 2.5]], "
-	"\"zones\": [ { \"cylinders\": [0, 39], \"sectors_per_track\": 4000, "
+	"\"seek\": [[1, 1.2], [10, 1.5], [%u, 2.5]], "
+	"\"zones\": [ { \"cylinders\": [0, %u], \"sectors_per_track\": %u, "
 	"\"track_skew\": 0.15, \"cylinder_skew\": 0.25 } ] }";
+
+struct drive_kind {
+	unsigned last_cylinder, track_sectors;
+};
+
+static const struct drive_kind long_tracks = { 39, 4000 };
+static const struct drive_kind short_tracks = { 459, 340 };
 
 struct bench {
 	struct rig rig;
@@ -53,17 +61,20 @@ static void learn(struct bench *b)
 	}
 }
 
-static void bench_open(struct bench *b, bool fixed)
+static void bench_open(struct bench *b, const struct drive_kind *kind,
+		       bool fixed)
 {
 	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512 };
 	struct mkfs_options mkfs = { 0 };
 	struct head_options head_options;
 	struct mkfs_plan plan;
 	struct disk *disk;
-	char name[8];
+	char name[8], text[sizeof(drive_text) + 32];
 
-	ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
-	ck_assert_int_eq(spec_parse(drive_text, "test", &b->model), 0);
+	snprintf(text, sizeof(text), drive_text, kind->last_cylinder,
+		 kind->last_cylinder, kind->track_sectors);
+	ck_assert_int_eq(spec_parse(text, "test", &b->spec), 0);
+	ck_assert_int_eq(spec_parse(text, "test", &b->model), 0);
 	ck_assert_int_eq(spec_geom(b->model, &b->geom), 0);
 	b->rig.sim = sim_new(b->spec, 0, &sim_options);
 	disk = sim_disk(b->rig.sim);
@@ -172,7 +183,7 @@ START_TEST(small_files_get_chosen_places)
 	uint64_t ns[2];
 
 	for (unsigned fixed = 0; fixed < 2; fixed++) {
-		bench_open(&b, fixed);
+		bench_open(&b, &long_tracks, fixed);
 		ns[fixed] = write_small(&b);
 		rig_crash(&b.rig);
 		for (unsigned i = 0; i < FILES; i++)
@@ -182,6 +193,34 @@ START_TEST(small_files_get_chosen_places)
 	/* Somebody has got another place, and it was no bad one. */
 	ck_assert_uint_ne(ns[0], ns[1]);
 	ck_assert_uint_lt(ns[0] * 100, ns[1] * 110);
+}
+END_TEST
+
+/* Number of writes for small files that all wait for one sync. */
+static uint64_t writes_of_sync(struct bench *b)
+{
+	struct fs_op sync = { .type = FS_SYNCFS };
+	const uint64_t before = sim_counts(b->rig.sim)->writes;
+
+	for (unsigned i = 0; i < FILES; i++)
+		put(b, i, small_bytes(i));
+	ck_assert_int_eq(rig_do(&b->rig, &sync), 0);
+	return sim_counts(b->rig.sim)->writes - before;
+}
+
+START_TEST(whole_tracks_need_no_choice)
+{
+	static struct bench b;
+	uint64_t writes[2];
+
+	for (unsigned fixed = 0; fixed < 2; fixed++) {
+		bench_open(&b, &short_tracks, fixed);
+		writes[fixed] = writes_of_sync(&b);
+		bench_close(&b);
+	}
+	/* Nothing is left free that single files fill later: it was 619 and
+	 * 342. */
+	ck_assert_uint_lt(writes[0] * 100, writes[1] * 110);
 }
 END_TEST
 
@@ -223,7 +262,7 @@ START_TEST(what_is_waited_for_stays_in_order)
 	uint64_t ns[2];
 
 	for (unsigned fixed = 0; fixed < 2; fixed++) {
-		bench_open(&b, fixed);
+		bench_open(&b, &long_tracks, fixed);
 		ns[fixed] = write_waiting(&b);
 		rig_crash(&b.rig);
 		for (unsigned i = 0; i < LARGE_FILES; i++)
@@ -241,6 +280,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, small_files_get_chosen_places);
+	tcase_add_test(tcase, whole_tracks_need_no_choice);
 	tcase_add_test(tcase, what_is_waited_for_stays_in_order);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
