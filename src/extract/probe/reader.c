@@ -466,6 +466,24 @@ bool reader_knows(const struct reader *reader, uint64_t unit, double *turn)
 	return false;
 }
 
+unsigned reader_saw(const struct reader *reader, uint64_t unit, double turn)
+{
+	unsigned times = 0;
+
+	for (unsigned i = 1; i <= READER_MEMO; i++) {
+		unsigned k = (reader->memo_next + READER_MEMO - i) %
+			     READER_MEMO;
+
+		if (reader->memo[k].unit != unit)
+			continue;
+		if (!(fabs(phase_wrap(reader->memo[k].turn - turn)) <=
+		      reader->tolerance))
+			break;
+		times++;
+	}
+	return times;
+}
+
 /* Does a unit lie elsewhere than when it was read lately?  Then one of the two
  * was late, perhaps by as much as would be another track: what a third read
  * agrees with is right. */

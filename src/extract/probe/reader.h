@@ -107,6 +107,9 @@ int reader_read(struct reader *reader, uint64_t unit, double *turn);
 /* The angle at which a unit came lately; false: that is not known. */
 bool reader_knows(const struct reader *reader, uint64_t unit, double *turn);
 
+/* How often it came at an angle, lately, since it came at another one. */
+unsigned reader_saw(const struct reader *reader, uint64_t unit, double turn);
+
 /* As reader_read, not read again when that was done lately. */
 int reader_recall(struct reader *reader, uint64_t unit, double *turn);
 

@@ -173,8 +173,16 @@ static unsigned next_wanted(const struct walk *w, const enum rounds_look *look,
 	return best;
 }
 
-/* Looks at a boundary until it is clear whether it is one.  What is late does
- * not seem to be before its end, but may seem to be behind it. */
+/* How often a side was where it is foretold since it was elsewhere. */
+static unsigned was_right(const struct walk *w, enum look_side side,
+			  unsigned j)
+{
+	return reader_saw(w->reader, unit_of(w, side, j), angle_of(w, side, j));
+}
+
+/* Looks at a boundary, unless another look has seen it, until it is clear
+ * whether it is one.  What is late does not seem to be before its end, but may
+ * seem to be behind it. */
 static int look_often(struct walk *w, unsigned at, bool both_sides, bool *ok,
 		      enum look_side *side)
 {
@@ -183,6 +191,10 @@ static int look_often(struct walk *w, unsigned at, bool both_sides, bool *ok,
 	enum look_side which = LOOK_LOW;
 	int err = 0;
 
+	*ok = was_right(w, LOOK_LOW, at) > 0 &&
+	      (!both_sides || was_right(w, LOOK_HIGH, at) > 1);
+	if (*ok)
+		return 0;
 	while (!err && right <= behind && wrong < INSIDE_LOOKS) {
 		err = both_sides ?
 			look_ask_both(w, at, &which, ok, &low, &high) :
