@@ -109,6 +109,19 @@ static bool is_shingled(dev_t dev)
 
 /* ---- limits ---- */
 
+/* Sectors that the kernel hands to the drive as one command, wherever in
+ * memory they are: it cuts longer ones, and a drive with a queue of its own may
+ * then read the second part first, and the first a turn later. */
+static uint32_t command_sectors(dev_t dev)
+{
+	uint32_t most = 2 * sysfs_number(dev, "max_sectors_kb",
+					 IMAGE_MAX_SECTORS / 2);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE) / SECTOR_BYTES;
+	uint64_t pages = sysfs_number(dev, "max_segments", UINT32_MAX);
+
+	return pages * page < most ? (uint32_t)(pages * page) : most;
+}
+
 static int device_limits(struct device_file *file, dev_t dev)
 {
 	struct disk_limits *limits = &file->disk.limits;
@@ -128,8 +141,7 @@ static int device_limits(struct device_file *file, dev_t dev)
 	limits->logical_bytes = (uint32_t)logical;
 	limits->physical_bytes = physical;
 	limits->atomic_bytes = (uint32_t)logical;
-	limits->max_sectors =
-		2 * sysfs_number(dev, "max_sectors_kb", IMAGE_MAX_SECTORS / 2);
+	limits->max_sectors = command_sectors(dev);
 	limits->volatile_cache =
 		!sysfs_is(dev, "write_cache", "write through", false);
 	limits->rotational = !sysfs_is(dev, "rotational", "0", false);

@@ -55,7 +55,7 @@ struct disk_limits {
 	uint32_t logical_bytes;	 /* smallest unit of transfer */
 	uint32_t physical_bytes; /* written whole without read-modify-write */
 	uint32_t atomic_bytes;	 /* a power cut tears no aligned unit of this */
-	uint32_t max_sectors;	 /* largest request */
+	uint32_t max_sectors;	 /* largest request that stays one command */
 	bool volatile_cache;	 /* a completed write is durable only after a
 				  * flush */
 	/* the device says that it rotates; nothing relies on it */
