@@ -433,17 +433,17 @@ void head_expect_behind(const struct head *head, struct head_access *access,
 			const struct service_head *from, uint64_t next)
 {
 	struct service_head there = *from;
-	uint64_t media_ns;
+	uint64_t bus_ns;
 
 	access->went_on = !access->streams && head_goes_on(head, &there, next);
-	access->doubtful = false;
+	access->gone_on_ns = 0;
 	head_expect(head, access, from);
 	if (!access->went_on)
 		return;
-	media_ns = access->expected.media_ns;
+	bus_ns = access->expected.bus_ns;
 	head_expect(head, access, &there);
-	access->doubtful = access->expected.media_ns >
-			   media_ns + head_period_ns(head) / 2;
+	if (access->expected.bus_ns > bus_ns + head_period_ns(head) / 2)
+		access->gone_on_ns = access->expected.bus_ns;
 	if (!head->goes_on)
 		head_expect(head, access, from);
 }
@@ -455,7 +455,8 @@ void head_begin_at(struct head *head, struct head_access *access,
 	struct head_rest rest;
 
 	access->handed_ns = head->last_ns = now_ns;
-	access->predicted = access->went_on = access->doubtful = false;
+	access->predicted = access->went_on = false;
+	access->gone_on_ns = 0;
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
 		access->lbn - head->last_end <= head->read_ahead_sectors;

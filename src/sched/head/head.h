@@ -67,7 +67,8 @@ struct head_access {
 	bool went_on;		/* the read before it ended at a track's end:
 				 * the drive may have gone to the next track
 				 * first, so nothing is learned of its move */
-	bool doubtful;		/* whether its target is met depends on that */
+	uint64_t gone_on_ns;	/* when it ends then, if that is half a turn or
+				 * more later; else 0 */
 	bool unknown;		/* its tracks are not measured, so it says
 				 * nothing of the phase */
 	uint64_t handed_ns;

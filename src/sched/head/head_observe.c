@@ -401,13 +401,19 @@ static void head_see_through(struct head *head,
 	head->writes_cached = false;
 }
 
-/* Takes in whether a target was missed that a drive meets if it does not go on
- * to the next track first. */
-static void head_see_going_on(struct head *head, bool missed)
+/* Takes in whether an access that ends much later on a drive that goes on to
+ * the next track first has done so. */
+static void head_see_going_on(struct head *head,
+			      const struct head_access *access,
+			      uint64_t complete_ns)
 {
-	if (head->goes_on)
+	uint64_t sooner_ns = access->expected.bus_ns;
+
+	if (head->goes_on || !access->gone_on_ns || access->unsure ||
+	    head_is_hidden(head, access) ||
+	    !head_phase_is_known(head, complete_ns))
 		return;
-	if (missed)
+	if (complete_ns > sooner_ns + (access->gone_on_ns - sooner_ns) / 2)
 		head->gone_on++;
 	else if (head->gone_on)
 		head->gone_on--;
@@ -438,9 +444,7 @@ static void head_observe(struct head *head, const struct head_access *access,
 			angle_ahead(rest_ns, period_ns));
 	if (judged && !access->write)
 		head_detect_remap(head, access, rest_ns);
-	if (judged && access->doubtful && !access->unsure && !wrong)
-		head_see_going_on(head, turns > 0);
-	if (!judged || access->unsure || access->doubtful)
+	if (!judged || access->unsure || access->gone_on_ns)
 		return;
 	head_count_error(head, kind, error_ns);
 	head->kind[kind].wrong += wrong || late;
@@ -542,6 +546,7 @@ static void head_take(struct head *head, struct head_access *access,
 	}
 	head->silent += !access->streams;
 	head->alone += !access->streams;
+	head_see_going_on(head, access, complete_ns);
 	if (access_has_angle(head, access) && !access->streams)
 		head_observe(head, access, complete_ns);
 	/* If it is late by whole turns, the head was late; if by less, only the

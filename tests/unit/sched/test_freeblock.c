@@ -376,6 +376,65 @@ START_TEST(gaps_are_free_where_the_drive_goes_on)
 }
 END_TEST
 
+#define PAIRS 24u
+#define LONG_SECTORS 50u	/* of 120 of a track: may begin in its middle */
+
+static void one_over(struct disk_request *disk)
+{
+	ck_assert_int_eq(disk->result, 0);
+	*(bool *)disk->owner = true;
+}
+
+/* A read up to a track's end, and one of the same track that begins a fifth of
+ * a turn behind that: too soon for a head that goes to the next track first. */
+static void read_pair(struct bench *b, uint64_t lbn, void *buf)
+{
+	struct iovec iov[] = { { buf, UNIT * SECTOR_BYTES },
+			       { buf, LONG_SECTORS * SECTOR_BYTES } };
+	struct queue_request req[2];
+	bool over[] = { false, false };
+	struct geom_track track;
+	unsigned i;
+
+	geom_track_of(b->geom, lbn, &track);
+	for (i = 0; i < 2; i++) {
+		req[i] = (struct queue_request){
+			.disk = {
+				.op = DISK_READ, .iov = &iov[i], .iov_n = 1,
+				.sector = track.first +
+					  (i ? track.sectors / 5 :
+					       track.sectors - UNIT),
+				.sectors = i ? LONG_SECTORS : UNIT,
+				.done = one_over, .owner = &over[i],
+			},
+			.class = QUEUE_READ,
+		};
+		queue_submit(b->queue, &req[i]);
+	}
+	while (!over[0] || !over[1])
+		ck_assert_int_ge(queue_poll(b->queue, -1), 0);
+}
+
+/* Long reads, as most of those in gaps are, show it, too. */
+START_TEST(long_reads_show_that_the_drive_goes_on)
+{
+	void *buf = aligned_alloc(4096, 64 * SECTOR_BYTES);
+	struct head_state head_state;
+	struct bench b;
+	unsigned i;
+
+	bench_open_drive(&b, false, _i ? GOES_ON : CACHED);
+	b.reads = true;
+	run_load(&b, 100);
+	for (i = 0; i < PAIRS; i++)
+		read_pair(&b, 5000 + 1000 * i, buf);
+	head_get_state(b.head, &head_state);
+	ck_assert_int_eq(head_state.goes_on_sectors > 0, _i);
+	free(buf);
+	bench_close(&b);
+}
+END_TEST
+
 START_TEST(a_stream_that_the_drive_reads_ahead_has_no_gaps)
 {
 	double without, with;
@@ -1043,6 +1102,8 @@ int main(void)
 	TCase *tcase = tcase_create("freeblock");
 
 	tcase_add_test(tcase, gaps_are_free);
+	tcase_add_loop_test(tcase, long_reads_show_that_the_drive_goes_on, 0,
+			    2);
 	tcase_add_loop_test(tcase, gaps_are_free_where_the_drive_goes_on, 0,
 			    2);
 	tcase_add_test(tcase,
