@@ -112,12 +112,13 @@ static bool fits_together(const struct queue_request *a,
 	       a->disk.fua == b->disk.fua;
 }
 
-/* The waiting request that continues an access; NULL: none may. */
+/* The waiting request of a class that continues an access; NULL: none may. */
 static struct queue_request *access_neighbour(struct queue *queue,
 					      const struct queue_request *req,
+					      enum queue_class class,
 					      bool after)
 {
-	struct interval *set = queue->waiting[req->class];
+	struct interval *set = queue->waiting[class];
 	struct interval *interval =
 		after ? interval_at_or_after(set, req->live.end)
 		      : interval_before(set, req->live.first);
@@ -206,16 +207,18 @@ static void access_extend_ahead(struct access *access)
 	}
 }
 
-/* Gathers the neighbours of a request on both sides. */
-static void access_extend(struct access *access, struct queue_request *req)
+/* Adds what waits on both sides of an access and is of a class. */
+static void access_add_class(struct access *access, enum queue_class class)
 {
 	struct queue *queue = access->queue;
 	struct queue_request *end, *near;
 	int front;
 
 	for (front = 0; front < 2; front++) {
-		end = req;
-		while ((near = access_neighbour(queue, end, !front)) &&
+		end = list_entry(front ? access->requests.next :
+					 access->requests.prev,
+				 struct queue_request, link);
+		while ((near = access_neighbour(queue, end, class, !front)) &&
 		       access_has_room(access, near) &&
 		       !queue_stays_back(queue, near)) {
 			queue_leave_waiting(queue, near);
@@ -224,6 +227,15 @@ static void access_extend(struct access *access, struct queue_request *req)
 			end = near;
 		}
 	}
+}
+
+/* Gathers the neighbours of a request.  Somebody waits for a read beside what
+ * is read ahead: it goes along. */
+static void access_extend(struct access *access, struct queue_request *req)
+{
+	access_add_class(access, req->class);
+	if (req->class == QUEUE_READ_AHEAD && req->disk.op == DISK_READ)
+		access_add_class(access, QUEUE_READ);
 	if (req->class == QUEUE_READ && req->disk.op == DISK_READ &&
 	    !req->copies_n)
 		access_extend_ahead(access);
@@ -255,7 +267,7 @@ struct queue_request *access_run_begin(struct queue *queue,
 	if (req->uncached_hint || req->copies_n)
 		return req;
 	geom_track_of(head_geom(queue->head), req->live.first, &track);
-	while ((near = access_neighbour(queue, req, false)) &&
+	while ((near = access_neighbour(queue, req, req->class, false)) &&
 	       end - near->live.first <= RUN_TRACKS * track.sectors)
 		req = near;
 	return req;

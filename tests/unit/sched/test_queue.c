@@ -439,6 +439,24 @@ START_TEST(read_ahead_goes_with_its_read)
 }
 END_TEST
 
+/* The turn of what is read ahead has come: who waits for what lies beside it
+ * needs no access of his own. */
+START_TEST(a_read_goes_with_what_is_read_ahead)
+{
+	submit(0, DISK_READ, QUEUE_READ_AHEAD, 216, 16);
+	fake.now_ns += 10000000000;
+	submit(1, DISK_READ, QUEUE_READ, 200, 16);
+	submit(2, DISK_READ, QUEUE_READ, 232, 16);
+	submit(3, DISK_READ, QUEUE_READ, 249, 16);
+	queue_poll(queue, 0);
+	ck_assert_uint_eq(fake.taken[0]->sector, 200);
+	ck_assert_uint_eq(fake.taken[0]->sectors, 48);
+	run();
+	ck_assert_int_eq(items[1].done, 1);
+	ck_assert_int_eq(items[2].done, 1);
+}
+END_TEST
+
 /* What is read ahead of a stream has waited for so long that it is its turn:
  * the next of the stream goes first all the same. */
 START_TEST(a_stream_keeps_its_order)
@@ -987,6 +1005,7 @@ int main(void)
 	tcase_add_test(all, what_is_wanted_soon_is_read_first);
 	tcase_add_loop_test(all, what_is_wanted_late_stays_back, 0, 2);
 	tcase_add_test(all, read_ahead_goes_with_its_read);
+	tcase_add_test(all, a_read_goes_with_what_is_read_ahead);
 	tcase_add_test(all, a_stream_keeps_its_order);
 	tcase_add_test(all, a_deadline_goes_before_class_and_position);
 	tcase_add_test(all, depth_is_bounded);
