@@ -46,6 +46,10 @@ ends_with 0 "$columns$healed"
 grep -q "/no 0 800" "$dir/said" || fail "what was healed is not said"
 ends_with 1 "$columns$healed$lost"
 grep -q "/a name" "$dir/mailed" || fail "no mail"
+# A name is not read as anything but a name.
+ends_with 1 "$columns"'1 checksum yes /a\\cb 0 800 8\n'"$lost"
+grep -q "/a name" "$dir/mailed" || fail "a name hides what follows"
+ends_with 0 "$columns"'1 checksum yes /a\\n2\\tchecksum\\tno 0 800 8\n'
 sh "$dir/report" >"$dir/said" 2>&1
 [ $? -eq 2 ] || fail "without a mount point"
 echo "all good"
