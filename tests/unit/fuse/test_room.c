@@ -29,6 +29,7 @@ static struct {
 	struct session *session;
 	int kernel, server;		/* the two ends */
 	struct request *tried;		/* by the last round */
+	struct request *done;		/* the last whose operation ended */
 } t;
 
 static uint64_t now_ns(struct env *env)
@@ -44,7 +45,7 @@ static void setup(void)
 
 	t.env.now_ns = now_ns;
 	t.now_ns = BEGIN_NS;
-	t.tried = NULL;
+	t.tried = t.done = NULL;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	t.kernel = ends[0];
 	o.fd = t.server = ends[1];
@@ -71,6 +72,13 @@ static void again(struct request *req)
 	t.tried = req;
 }
 
+static void done(struct fs_op *op)
+{
+	t.done = request_of(op);
+	if (!room_wait(t.done, again))
+		request_reply(t.done, op->rc, NULL, 0);
+}
+
 static struct request *new_request(uint32_t opcode, uint64_t unique)
 {
 	struct request *req = request_new(t.session);
@@ -80,6 +88,7 @@ static struct request *new_request(uint32_t opcode, uint64_t unique)
 	req->unique = unique;
 	sync_note_begin(req);
 	req->op.rc = -ENOSPC;
+	req->op.done = done;
 	return req;
 }
 
@@ -131,6 +140,8 @@ START_TEST(nobody_waits_too_long)
 	ck_assert(room_wait(first, again));
 	t.now_ns = BEGIN_NS + LIMIT_NS;
 	room_run(t.session);
+	/* Whatever else belongs to its end is done. */
+	ck_assert_ptr_eq(t.done, first);
 	ck_assert_uint_eq(refused(), 1);
 	ck_assert_uint_eq(refused(), 0);
 }
