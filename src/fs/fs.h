@@ -281,7 +281,8 @@ struct fs_op {
 				   entry, GETATTR, SETATTR */
 
 	/* Out. */
-	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
+	uint64_t result;	/* READ, COPY_RANGE: bytes; WRITE: bytes, also
+				   those before an error; GETXATTR,
 				   LISTXATTR, READLINK: size; EXTENTS: how many
 				   were put, fewer than `size`: there are no
 				   more; SEEK: offset; TRIM: bytes; GETFLAGS;

@@ -44,12 +44,11 @@ static void copy_wrote(struct fs_op *sub)
 {
 	struct copy_op *copy = sub->owner;
 
-	if (sub->rc) {
-		copy_over(copy, sub->rc);
-		return;
-	}
 	copy->copied += sub->result;
-	copy_read(copy);
+	if (sub->rc)
+		copy_over(copy, sub->rc);
+	else
+		copy_read(copy);
 }
 
 static void copy_was_read(struct fs_op *sub)

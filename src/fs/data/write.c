@@ -313,7 +313,7 @@ static void write_step(struct io *io)
 	if (!rc && io->op->size)
 		write_ran(file, io->op->offset / BLOCK_BYTES,
 			  (io->end - 1) / BLOCK_BYTES + 1);
-	io->op->result = rc ? 0 : io->op->size;
+	io->op->result = io->pos - io->op->offset;
 	io_end(io, rc);
 	writeback_pump(files);
 }
@@ -367,6 +367,7 @@ void file_write(struct fs *fs, struct fs_op *op)
 
 	if (!io)
 		return;
+	op->result = 0;
 	io->lock.granted = write_again;
 	io->rwait.ready = write_ready;
 	io->accepted = op->flags & FS_WRITE_ACCEPTED;

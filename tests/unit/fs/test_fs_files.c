@@ -878,6 +878,42 @@ START_TEST(a_full_disk_can_be_emptied)
 }
 END_TEST
 
+/* A write or copy that is longer than the room says what it has written. */
+START_TEST(what_had_room_is_counted)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = 100 * BLOCK,
+			    .data = buffer };
+	struct fs_op attr = { .type = FS_GETATTR };
+	struct fs_op copy = { .type = FS_COPY_RANGE, .size = 100 * BLOCK };
+	struct rig rig;
+
+	rig_open(&rig, 64, 3);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", 0100644, &op.ino), 0);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "g", 0100644, &copy.ino2), 0);
+	memset(buffer, 'x', 100 * BLOCK);
+	while (!rig_do(&rig, &op)) {
+		ck_assert_uint_eq(op.result, op.size);
+		op.offset += op.result;
+	}
+	ck_assert_int_eq(op.rc, -ENOSPC);
+	ck_assert_uint_gt(op.result, 0);
+	ck_assert_uint_lt(op.result, op.size);
+	attr.ino = op.ino;
+	ck_assert_int_eq(rig_do(&rig, &attr), 0);
+	ck_assert_uint_eq(attr.attr.size, op.offset + op.result);
+	ck_assert_int_eq(do_resize(&rig, op.ino, op.offset - 10 * BLOCK), 0);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	copy.ino = op.ino;
+	ck_assert_int_eq(rig_do(&rig, &copy), 0);
+	ck_assert_uint_gt(copy.result, 0);
+	ck_assert_uint_lt(copy.result, copy.size);
+	attr.ino = copy.ino2;
+	ck_assert_int_eq(rig_do(&rig, &attr), 0);
+	ck_assert_uint_eq(attr.attr.size, copy.result);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Data that a program takes for written has room when others have none, and
  * what lies between it and has a place takes nothing of that. */
 START_TEST(accepted_data_has_more_room)
@@ -1365,6 +1401,7 @@ int main(void)
 	tcase_add_test(tcase, an_append_with_fsync_is_one_record);
 	tcase_add_test(tcase, large_rewrites_are_not_logged);
 	tcase_add_test(tcase, a_full_disk_can_be_emptied);
+	tcase_add_test(tcase, what_had_room_is_counted);
 	tcase_add_test(tcase, accepted_data_has_more_room);
 	tcase_add_test(tcase, damage_is_an_error_for_its_block_only);
 	tcase_add_test(tcase, a_failed_write_goes_elsewhere);
