@@ -34,9 +34,10 @@
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 
-/* The disk counts as idle after QUIET_GAPS times the recent pause between
- * requests of users, of which no more than GAP_MAX_NS counts, and not before
- * QUIET_NS. */
+/* The disk counts as idle after QUIET_GAPS times the longest recent pause
+ * between requests of users, and not before QUIET_NS.  A pause of more than
+ * GAP_MAX_NS is not counted: else somebody who comes every few seconds would
+ * keep measuring from ever going on. */
 #define QUIET_NS (100 * NS_PER_MS)
 #define QUIET_GAPS 10u
 #define GAP_MAX_NS NS_PER_SECOND
@@ -106,11 +107,9 @@ static void foreground_look(struct refine *r, uint64_t now_ns)
 
 	if (n == r->requests)
 		return;
-	gap_ns = (now_ns - r->last_ns) / (n - r->requests);
-	if (gap_ns > GAP_MAX_NS)
-		gap_ns = GAP_MAX_NS;
+	gap_ns = now_ns - r->last_ns;
 	r->recent_gap_ns -= r->recent_gap_ns / 16;
-	if (r->recent_gap_ns < gap_ns)
+	if (r->recent_gap_ns < gap_ns && gap_ns <= GAP_MAX_NS)
 		r->recent_gap_ns = gap_ns;
 	r->requests = n;
 	r->last_ns = now_ns;

@@ -946,6 +946,33 @@ START_TEST(users_wait_for_one_read_at_most)
 }
 END_TEST
 
+/* Somebody who writes every few seconds does not keep it from going on. */
+START_TEST(it_goes_on_between_rare_writes)
+{
+	static char data[4096];
+	struct fs_op write = { .type = FS_WRITE, .size = sizeof(data),
+			       .data = data };
+	struct fs_op sync = { .type = FS_SYNCFS, .ino = TRAX_ROOT_INO };
+	struct refine_status status;
+	struct bed bed;
+	uint64_t reads;
+
+	bed_open(&bed);
+	write.ino = bed_file(&bed, "f", data, sizeof(data));
+	refine_get_status(bed.refine, &status);
+	reads = status.reads;
+	for (unsigned i = 0; i < 20; i++) {
+		bed_pass(&bed, 4 * SECOND);
+		bed_do(&bed, &write);
+		bed_do(&bed, &sync);
+	}
+	refine_get_status(bed.refine, &status);
+	/* 17,700 in 80 s; 900 if such pauses counted as gaps. */
+	ck_assert_uint_gt(status.reads, reads + 5000);
+	bed_close(&bed);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("refine");
@@ -971,6 +998,7 @@ int main(void)
 	tcase_add_test(tc, from_nothing_flat);
 	tcase_add_test(tc, other_drive);
 	tcase_add_test(tc, users_wait_for_one_read_at_most);
+	tcase_add_test(tc, it_goes_on_between_rare_writes);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
