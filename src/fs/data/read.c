@@ -208,16 +208,23 @@ static void read_ahead_paced(struct file *file, struct stream *stream,
 	}
 }
 
+/* Bytes that are enough for a stream that is alone: one track is read while the
+ * other one is used. */
+static uint64_t two_tracks(uint64_t track)
+{
+	return 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
+}
+
 /*
- * Bytes that a stream is read ahead.  A stream that is alone needs no more than
- * two tracks: one is read while the other one is used.  Where streams take
- * turns the head comes from another one each time, which costs about a turn of
- * the disk, so each time more is read, until this is little beside it.
+ * Bytes that a stream is read ahead.  Where streams take turns the head comes
+ * from another one each time, which costs about a turn of the disk, so each
+ * time more is read, until this is little beside it.  More than their share of
+ * the chunks would push out what the others have not used yet.
  */
 static uint64_t read_window_bytes(struct files *files, struct stream *stream,
 				  uint64_t track)
 {
-	uint64_t least = 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
+	uint64_t least = two_tracks(track);
 	uint64_t pool = pool_count(files->chunk_pool) * CHUNK_BYTES;
 	uint64_t turns = files->turns - stream->turns;
 	uint64_t most = pool / 4, window = stream->window;
@@ -226,7 +233,6 @@ static uint64_t read_window_bytes(struct files *files, struct stream *stream,
 		window *= 2;
 		most = pool / 2 / (turns + 1);
 		most = most < TURN_TRACKS * track ? most : TURN_TRACKS * track;
-		most = most > least ? most : least;
 	} else {
 		window -= window / ALONE_PART;
 	}
@@ -372,7 +378,7 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 		stream->ahead = end;
 	stream->pace.ahead = stream->ahead;
 	if (stream->pace.rate) {
-		read_ahead_paced(file, stream, end, window);
+		read_ahead_paced(file, stream, end, two_tracks(track));
 		stream->pace.ahead = stream->ahead;
 		chunks_passed(file, 0, offset / BLOCK_BYTES);
 		return;
