@@ -13,8 +13,8 @@
  * is bad when it fails twice, with a pause between.
  *
  * MAX_BADS failed writes are examined at a time.  The others wait as ranges of
- * sectors, neighbours as one, so a large bad place needs little memory; they
- * follow when one has ended, or, when memory was short for all, after a second.
+ * sectors, neighbours as one, so a large bad place needs little memory.  They
+ * follow when one has ended, or within a second when memory was short for all.
  */
 #include "fs/data/bad_sectors.h"
 #include "fs/data/failure.h"
@@ -38,7 +38,7 @@
 /* Failed writes after which one try is given up, unless something shows that
  * the disk is well. */
 #define MAX_FAILURES 8u
-/* When memory was short another try is made this much later. */
+/* When memory was short another try is made this much later, if not before. */
 #define MEMORY_WAIT_NS NS_PER_SECOND
 
 static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
