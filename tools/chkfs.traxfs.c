@@ -371,12 +371,11 @@ static void print_text(const struct session *s,
 		       (unsigned long long)result->generation);
 		return;
 	}
-	printf("%s: %llu inodes (%llu directories), %llu extents, "
-	       "%llu nodes; %s in files, %s free\n", device,
-	       (unsigned long long)result->inodes,
-	       (unsigned long long)result->directories,
-	       (unsigned long long)result->extents,
-	       (unsigned long long)result->nodes,
+	printf("%s: %s (%s), %s, %s; %s in files, %s free\n", device,
+	       count_text(result->inodes, "inode").s,
+	       count_text(result->directories, "directory").s,
+	       count_text(result->extents, "extent").s,
+	       count_text(result->nodes, "node").s,
 	       size_text((double)result->data_sectors * SECTOR_BYTES).s,
 	       size_text((double)result->free_sectors * SECTOR_BYTES).s);
 	if (result->bytes_verified)

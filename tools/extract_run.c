@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angle/angles.h"
@@ -365,14 +366,16 @@ static int run_heads(void *arg)
 	p->geom = geom;
 	forget_seeks(p);
 	if (heads.order == HEADS_CYLINDER)
-		msg_info("%u surfaces in cylinder order%s", heads.surfaces,
+		msg_info("%s in cylinder order%s",
+			 count_text(heads.surfaces, "surface").s,
 			 heads.back ? ", forth and back" : "");
 	else if (!heads.group)
-		msg_info("%u surfaces, one after another in each zone",
-			 heads.surfaces);
+		msg_info("%s, one after another in each zone",
+			 count_text(heads.surfaces, "surface").s);
 	else
-		msg_info("%u surface%s in groups of %u tracks", heads.surfaces,
-			 heads.surfaces > 1 ? "s" : "", heads.group);
+		msg_info("%s in groups of %s",
+			 count_text(heads.surfaces, "surface").s,
+			 count_text(heads.group, "track").s);
 	return 0;
 }
 

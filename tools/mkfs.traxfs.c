@@ -18,6 +18,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "diskmodel/profile.h"
 #include "diskmodel/spec.h"
@@ -401,7 +402,7 @@ static void add_line(struct libscols_table *table, const char *name,
 
 static void add_lines(struct libscols_table *table, const struct report *r)
 {
-	char text[96];
+	char text[128];
 
 	add_line(table, "device", r->device);
 	add_line(table, "UUID", r->uuid);
@@ -418,10 +419,12 @@ static void add_lines(struct libscols_table *table, const struct report *r)
 		snprintf(text, sizeof(text), "not known: taken as %s each",
 			 size_text(r->track_bytes).s);
 	add_line(table, "tracks", text);
-	snprintf(text, sizeof(text), "%u tracks, %s", r->log_tracks,
+	snprintf(text, sizeof(text), "%s, %s",
+		 count_text(r->log_tracks, "track").s,
 		 size_text((double)r->log_bytes).s);
 	add_line(table, "log", text);
-	snprintf(text, sizeof(text), "%u tracks at first", r->node_tracks);
+	snprintf(text, sizeof(text), "%s at first",
+		 count_text(r->node_tracks, "track").s);
 	add_line(table, "tree nodes", text);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/progress.h"
@@ -18,6 +19,12 @@
 /* Pause before it is tried again whether the daemon takes more files, or has
  * done all: 0.2 s. */
 #define LOOK_US 200000u
+
+static struct count_text waiting_files(json_t *order)
+{
+	return count_text((uint64_t)fact_number(order, "files_waiting"),
+			  "file");
+}
 
 static int show(const char *path, const struct arguments *a)
 {
@@ -36,9 +43,9 @@ static int show(const char *path, const struct arguments *a)
 			fact_is_set(order, "at_work") ||
 			fact_number(order, "files_waiting") > 0 ?
 				"running" : "waiting";
-		printf("%-14s%s, %.0f files wait\n", "state", state,
-		       fact_number(order, "files_waiting"));
-		printf("%-14s%s, in %.0f pieces before, in %.0f now\n",
+		printf("%-14s%s, waiting: %s\n", "state", state,
+		       waiting_files(order).s);
+		printf("%-14s%s, extents: %.0f before, %.0f now\n",
 		       "moved", size_text(fact_number(order, "moved_bytes")).s,
 		       fact_number(order, "pieces_before"),
 		       fact_number(order, "pieces_after"));
@@ -132,7 +139,8 @@ static int wait_for_end(const char *root)
 		order = fact_at(moves, "order");
 		waiting = fact_number(order, "files_waiting");
 		most = waiting > most ? waiting : most;
-		snprintf(more, sizeof(more), "%.0f files wait", waiting);
+		snprintf(more, sizeof(more), "waiting: %s",
+			 waiting_files(order).s);
 		progress_say(&progress, 1 - waiting / most, more);
 		over = !order || fact_is_set(order, "paused") ||
 		       (!fact_is_set(order, "at_work") && !(waiting > 0));

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/page.h"
@@ -72,11 +73,13 @@ static void put_facts(const struct html *h)
 	    fact_number(s->model, "tracks"),
 	    100 * fact_number(s->model, "profile.known_share"));
 	row(h, "inodes", "%.0f", fact_number(s->stats, "tree.inodes"));
-	row(h, "copies", "%s, read %.0f times",
+	row(h, "copies", "%s, %s by them",
 	    size_text(512 * fact_number(s->stats, "replicas.sectors")).s,
-	    fact_number(s->stats, "replicas.reads_used"));
-	row(h, "log", "%.0f commits, %.0f %% full",
-	    fact_number(s->stats, "log.commits"),
+	    count_text((uint64_t)fact_number(s->stats, "replicas.reads_used"),
+		       "read").s);
+	row(h, "log", "%s, %.0f %% full",
+	    count_text((uint64_t)fact_number(s->stats, "log.commits"),
+		       "commit").s,
 	    fact_number(s->stats, "log.fill_percent"));
 	row(h, "scrub", "%s, last ended: %s, next: %s",
 	    fact_string(s->scrub, "state"),
@@ -173,13 +176,16 @@ static void put_health(const struct html *h)
 	else if (fact_is_set(s, "read_only"))
 		fputs("<li>Mounted read-only.</li>\n", h->f);
 	if (errors)
-		fprintf(h->f, "<li class=bad>%.0f damaged places were met: "
-			"<code>traxctl errors</code></li>\n", errors);
+		fprintf(h->f, "<li class=bad>Damage was met in %s: "
+			"<code>traxctl errors</code></li>\n",
+			count_text((uint64_t)errors, "place").s);
 	else
 		fputs("<li>No damage was met.</li>\n", h->f);
-	fprintf(h->f, "<li>%.0f requests were retried, %.0f log records "
-		"written elsewhere.</li>\n",
-		fact_number(s, "queue.retried"), fact_number(s, "log.retries"));
+	fprintf(h->f, "<li>Retried: %s; written elsewhere: %s.</li>\n",
+		count_text((uint64_t)fact_number(s, "queue.retried"),
+			   "request").s,
+		count_text((uint64_t)fact_number(s, "log.retries"),
+			   "log record").s);
 	fputs("</ul>\n", h->f);
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "lib/trax.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
@@ -216,11 +217,11 @@ static void show_progress(struct sink *sink, const struct trax_status *s)
 {
 	double rate = s->run_ns ? (double)s->given_bytes * 1e9 /
 				  (double)s->run_ns : 0;
-	char more[96];
+	char more[160];
 
-	snprintf(more, sizeof(more), "of %s, %llu files, %.1f MB/s",
+	snprintf(more, sizeof(more), "of %s, %s, %.1f MB/s",
 		 size_text((double)s->total_bytes).s,
-		 (unsigned long long)s->whole_files, rate / 1e6);
+		 count_text(s->whole_files, "file").s, rate / 1e6);
 	progress_say(&sink->progress, s->total_bytes ?
 		     (double)s->given_bytes / (double)s->total_bytes : 1,
 		     more);
@@ -233,8 +234,8 @@ static void note_bad(struct sink *sink, const struct trax_record *r)
 		fprintf(stderr, "traxctl: %s: %s\n", r->path,
 			strerror(-r->error));
 	else if (r->type == TRAX_ERROR)
-		fprintf(stderr, "traxctl: %s: %llu bytes from %llu on cannot "
-			"be read\n", r->path, (unsigned long long)r->bytes,
+		fprintf(stderr, "traxctl: %s: %s from %llu on cannot "
+			"be read\n", r->path, count_text(r->bytes, "byte").s,
 			(unsigned long long)r->offset);
 	else
 		return;

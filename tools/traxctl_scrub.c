@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/progress.h"
@@ -38,15 +39,17 @@ static void print_status(json_t *status)
 	}
 	printf("begun     %s\n",
 	       date_text(fact_number(status, "begun_seconds")).s);
-	printf("ended     %s, %.0f passes in all\n",
+	printf("ended     %s, passes: %.0f\n",
 	       date_text(fact_number(status, "ended_seconds")).s,
 	       fact_number(status, "passes"));
 	printf("next      %s\n",
 	       date_text(fact_number(status, "next_seconds")).s);
-	printf("damage    %.0f places\n", fact_number(status, "errors"));
+	printf("damage    %s\n",
+	       count_text((uint64_t)fact_number(status, "errors"), "place").s);
 	if (requests)
-		printf("delay     of %.0f requests meanwhile: mean %.2f ms, "
-		       "99 in 100 below %.2f ms, worst %.2f ms\n", requests,
+		printf("delay     of %s meanwhile: mean %.2f ms, "
+		       "99 in 100 below %.2f ms, worst %.2f ms\n",
+		       count_text((uint64_t)requests, "request").s,
 		       fact_number(status, "foreground_delay.mean_ms"),
 		       fact_number(status, "foreground_delay.p99_ms"),
 		       fact_number(status, "foreground_delay.worst_ms"));
@@ -92,8 +95,9 @@ static int say_end(const struct arguments *a, json_t *status)
 	       duration_text(seconds).s, errors ? "damage" : "no damage");
 	if (!errors)
 		return EXIT_SUCCESS;
-	fprintf(stderr, "traxctl: %s: damage in %.0f places: \"traxctl errors "
-		"%s\" names them\n", a->path, errors, a->path);
+	fprintf(stderr, "traxctl: %s: damage in %s: \"traxctl errors "
+		"%s\" lists it\n", a->path,
+		count_text((uint64_t)errors, "place").s, a->path);
 	return EXIT_FAILED;
 }
 

@@ -83,10 +83,11 @@ static void show_space(const struct page *p)
 	if (statvfs(p->a->path, &s))
 		return;
 	unit = (double)s.f_frsize;
-	line("space", "%s of %s free, %.0f inodes, %.0f %% of the inode "
+	line("space", "%s of %s free, %s, %.0f %% of the inode "
 	     "numbers left", size_text(unit * (double)s.f_bavail).s,
 	     size_text(unit * (double)s.f_blocks).s,
-	     fact_number(p->stats, "tree.inodes"),
+	     count_text((uint64_t)fact_number(p->stats, "tree.inodes"),
+			"inode").s,
 	     percent(fact_number(p->stats, "tree.inode_numbers_left"),
 		     (double)(1ull << 40)));
 }
@@ -168,9 +169,10 @@ static void show_copies(const struct page *p)
 		line("copies", "off");
 		return;
 	}
-	line("copies", "%s, read %.0f times",
+	line("copies", "%s, %s by them",
 	     size_text(512 * fact_number(p->stats, "replicas.sectors")).s,
-	     fact_number(p->stats, "replicas.reads_used"));
+	     count_text((uint64_t)fact_number(p->stats, "replicas.reads_used"),
+			"read").s);
 	if (cost)
 		line("", "a read costs the head %.2f ms, without them %.2f",
 		     cost, read_cost(p, "access_without"));
@@ -198,9 +200,9 @@ static void show_moves(const struct page *p)
 		line("cleaning", "off");
 		return;
 	}
-	line("cleaning", "%s%.0f tracks emptied%s",
+	line("cleaning", "%s%s emptied%s",
 	     fact_is_set(p->moves, "paused") ? "paused, " : "",
-	     fact_number(p->moves, "tracks"),
+	     count_text((uint64_t)fact_number(p->moves, "tracks"), "track").s,
 	     fact_number(p->moves, "under_way") ? ", at work" : "");
 	if (cost)
 		line("", "overall write cost %.2f sectors for each that was "
@@ -212,8 +214,8 @@ static void show_health(const struct page *p)
 	double errors = fact_number(p->stats, "errors");
 
 	if (errors)
-		bad_line("damage", "%.0f places: traxctl errors %s", errors,
-			 p->a->path);
+		bad_line("damage", "%s: traxctl errors %s",
+			 count_text((uint64_t)errors, "place").s, p->a->path);
 	else
 		line("damage", "none met");
 	if (fact_is_set(p->stats, "failed"))

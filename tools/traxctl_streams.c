@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "fuse/trax_stream.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
@@ -84,10 +85,10 @@ static int admit(const struct arguments *a, uint64_t rate)
 	errno = err;
 	if (err)
 		return complain(a, "admit");
-	printf("%s; promised now: %s/s to %llu files\n",
+	printf("%s; promised now: %s/s to %s\n",
 	       rate ? "admitted" : "given back",
 	       size_text((double)stream.promised).s,
-	       (unsigned long long)stream.streams);
+	       count_text(stream.streams, "file").s);
 	return EXIT_SUCCESS;
 }
 

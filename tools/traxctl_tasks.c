@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
@@ -44,9 +45,10 @@ static void print_table(json_t *tasks)
 	puts(mark(""));
 	json_array_foreach(fact_at(tasks, "tasks"), i, row)
 		print_row(row);
-	printf("delay of %.0f requests of users: mean %.2f ms, 99 in 100 below "
+	printf("delay of %s of users: mean %.2f ms, 99 in 100 below "
 	       "%.2f ms, worst %.2f ms; limit %g %% of the head's time\n",
-	       fact_number(tasks, "foreground_delay.requests"),
+	       count_text((uint64_t)fact_number(tasks,
+			"foreground_delay.requests"), "request").s,
 	       fact_number(tasks, "foreground_delay.mean_ms"),
 	       fact_number(tasks, "foreground_delay.p99_ms"),
 	       fact_number(tasks, "foreground_delay.worst_ms"),

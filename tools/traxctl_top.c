@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/amounts.h"
 #include "tools/facts.h"
 #include "tools/samples.h"
@@ -163,15 +164,18 @@ static void show_rest(const struct sample *before, const struct sample *now)
 {
 	json_t *s = now->stats;
 
-	printf("\nlog         %.0f commits, %.0f %% full\n",
-	       between(before, now, "log.commits"),
+	printf("\nlog         %s, %.0f %% full\n",
+	       count_text((uint64_t)between(before, now, "log.commits"),
+			  "commit").s,
 	       fact_number(s, "log.fill_percent"));
-	printf("gaps        %.0f used, %.0f steps in idle time\n",
+	printf("gaps        %.0f used, %s in idle time\n",
 	       between(before, now, "queue.gaps"),
-	       between(before, now, "queue.idle_steps"));
-	printf("copies      %s, %.0f reads by them\n",
+	       count_text((uint64_t)between(before, now, "queue.idle_steps"),
+			  "step").s);
+	printf("copies      %s, %s by them\n",
 	       size_text(512 * fact_number(s, "replicas.sectors")).s,
-	       between(before, now, "replicas.reads_used"));
+	       count_text((uint64_t)between(before, now,
+					    "replicas.reads_used"), "read").s);
 	printf("scrub       %s", fact_string(now->scrub, "state"));
 	if (!strcmp(fact_string(now->scrub, "state"), "running"))
 		printf(", %.1f %%, left: %s",
@@ -179,7 +183,8 @@ static void show_rest(const struct sample *before, const struct sample *now)
 		       duration_text(fact_number(now->scrub,
 						 "eta_seconds")).s);
 	printf("\nmeasuring   %s\n", fact_string(now->model, "refine.state"));
-	printf("damage      %.0f places%s\n", fact_number(s, "errors"),
+	printf("damage      %s%s\n",
+	       count_text((uint64_t)fact_number(s, "errors"), "place").s,
 	       fact_is_set(s, "failed") ? "; FAILED: nothing is written" :
 	       fact_is_set(s, "read_only") ? "; read-only" : "");
 }

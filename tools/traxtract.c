@@ -523,7 +523,7 @@ static enum extract_end compare(const struct arguments *a, struct disk *disk,
 		return EXTRACT_INCOMPLETE;
 	if (err && err != -ESTALE)
 		return err == -ENODEV ? EXTRACT_GONE : EXTRACT_FAILED;
-	msg_info("%s: %u boundaries right, %u wrong, %u undecided%s",
+	msg_info("%s: boundaries: %u right, %u wrong, %u undecided%s",
 		 a->device, v.right, v.wrong, v.undecided,
 		 same ? "" : "; not the same capacity");
 	if (!v.right && !v.wrong && v.unreadable)

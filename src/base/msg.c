@@ -120,8 +120,8 @@ void msg(enum msg_level level, const char *fmt, ...)
 	if (limit.burst && level < MSG_DEBUG && !may_say(fmt, &left_out))
 		return;
 	if (left_out) {
-		snprintf(line, sizeof(line), "%u lines like the next were "
-			 "left out", left_out);
+		snprintf(line, sizeof(line), "left out: %s like the next",
+			 count_text(left_out, "line").s);
 		out.sink(level, line, out.arg);
 	}
 	va_start(args, fmt);

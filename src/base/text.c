@@ -1,5 +1,6 @@
 /*
- * text.c - decodes UTF-8 strictly (RFC 3629) and escapes the rest.
+ * text.c - decodes UTF-8 strictly (RFC 3629) and escapes the rest; counts with
+ * their nouns.
  */
 #include "base/text.h"
 
@@ -71,4 +72,15 @@ void text_tame(char *line)
 			if (!keep)
 				*p = '?';
 	}
+}
+
+struct count_text count_text(uint64_t n, const char *one)
+{
+	struct count_text text;
+	size_t bytes = strlen(one);
+	bool ies = n != 1 && bytes && one[bytes - 1] == 'y';
+
+	snprintf(text.s, sizeof(text.s), "%llu %.*s%s", (unsigned long long)n,
+		 (int)(bytes - ies), one, ies ? "ies" : n != 1 ? "s" : "");
+	return text;
 }

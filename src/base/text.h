@@ -1,8 +1,18 @@
 /*
- * text.h - makes names from an image fit for a terminal or a log.
+ * text.h - text for a terminal or a log: names from an image, counts.
  */
 #ifndef TRAX_BASE_TEXT_H
 #define TRAX_BASE_TEXT_H
+
+#include <stdint.h>
+
+struct count_text {
+	char s[48];
+};
+
+/* "1 error", "2 errors", "0 copies": a number and a regular noun, which is
+ * given in the singular. */
+struct count_text count_text(uint64_t n, const char *one);
 
 /*
  * Returns a copy in which control characters (U+0000 to U+001F, U+007F to

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "base/text.h"
 #include "fs/data/bad_stretch.h"
 #include "fs/data/bmap.h"
 #include "fs/data/cache_chunk.h"
@@ -209,11 +210,11 @@ static void heal_note(struct heal *heal, bool healed)
 			.healed = healed,
 		});
 	}
-	msg_warn("%s: inode %llu, offset %llu: %u blocks are bad; %s",
+	msg_warn("%s: inode %llu, offset %llu: damage in %s; %s",
 		 heal->file->files->fs->disk->name,
 		 (unsigned long long)heal->file->ino,
 		 (unsigned long long)heal_block(heal, heal->first) *
-			 BLOCK_BYTES, heal->n,
+			 BLOCK_BYTES, count_text(heal->n, "block").s,
 		 healed ? "moved, from a copy" :
 			  "a copy has them, but there is no room");
 }

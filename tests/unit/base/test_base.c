@@ -335,6 +335,17 @@ START_TEST(text_has_no_control_characters)
 }
 END_TEST
 
+START_TEST(one_thing_is_no_plural)
+{
+	ck_assert_str_eq(count_text(0, "error").s, "0 errors");
+	ck_assert_str_eq(count_text(1, "error").s, "1 error");
+	ck_assert_str_eq(count_text(UINT64_MAX, "log record").s,
+			 "18446744073709551615 log records");
+	ck_assert_str_eq(count_text(1, "copy").s, "1 copy");
+	ck_assert_str_eq(count_text(2, "copy").s, "2 copies");
+}
+END_TEST
+
 static void count_line(enum msg_level level, const char *line, void *arg)
 {
 	unsigned *lines = arg;
@@ -460,6 +471,7 @@ int main(void)
 	tcase_add_test(services, env_real_clock_goes_on);
 	tcase_add_test(services, msg_goes_to_sink);
 	tcase_add_test(services, msg_is_limited_by_kind);
+	tcase_add_test(services, one_thing_is_no_plural);
 	tcase_add_loop_test(services, text_has_no_control_characters, 0,
 			    sizeof(escaped) / sizeof(escaped[0]));
 	suite_add_tcase(suite, services);
