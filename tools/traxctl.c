@@ -92,7 +92,9 @@ static const struct command commands[] = {
 	  "jq", 1, 1, LAST_IS_MOUNT, run_grow,
 	  "Once the device has become larger.  Nothing makes it smaller." },
 	{ "errors", "MOUNTPOINT", "lists the damage that was met",
-	  "j", 1, 1, ALL_ARE_MOUNTS, run_errors, NULL },
+	  "jrc", 1, 1, ALL_ARE_MOUNTS, run_errors,
+	  "What has become whole goes from the list with --recheck, and at the "
+	  "end of each scrub." },
 	{ "scan", "OPTION...", "reads all files below a path: scan --help",
 	  "", 0, 0, NO_MOUNT, NULL, NULL },
 	{ "sync", "MOUNTPOINT", "writes everything to the disk",
@@ -115,6 +117,9 @@ static const struct argp_option options[] = {
 	  "now on", 0 },
 	{ "wait", 'w', NULL, 0, "scrub start, order now: return when it is "
 	  "over", 0 },
+	{ "recheck", 'r', NULL, 0, "errors: look at each place again, and list "
+	  "what is left", 0 },
+	{ "clear", 'c', NULL, 0, "errors: empty the list", 0 },
 	{ "svg", 'S', "FILE", 0, "heat: draw the last accesses there", 0 },
 	{ "output", 'o', "FILE", 0, "report: write the page there", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
@@ -277,6 +282,12 @@ static void take_option(struct arguments *a, int key, char *arg)
 		break;
 	case 'w':
 		a->wait = true;
+		break;
+	case 'r':
+		a->recheck = true;
+		break;
+	case 'c':
+		a->clear = true;
 		break;
 	case 'S':
 		a->svg = arg;

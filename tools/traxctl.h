@@ -25,6 +25,7 @@ struct arguments {
 	bool all;
 	bool drop;
 	bool wait;
+	bool recheck, clear;
 	const char *near;	/* --near */
 	uint64_t at;		/* --at; 0: not given */
 	const char *svg;	/* --svg */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "format/format.h"
 #include "tools/amounts.h"
 #include "tools/draw.h"
@@ -57,14 +58,70 @@ static json_t *read_errors(const char *path)
 	return all;
 }
 
+/* Has the daemon look at every place again, and waits until it has. */
+static int recheck_errors(const struct arguments *a)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_ERRORS_RECHECK };
+	struct progress progress;
+	json_t *scrub = NULL;
+	bool under_way;
+
+	if (control_ioctl(a->path, &c))
+		return complain(a, "recheck");
+	progress_begin(&progress, "recheck");
+	do {
+		json_decref(scrub);
+		usleep(BUSY_US);
+		scrub = read_json(a->path, "trax.scrub");
+		if (!scrub)
+			return complain(a, "trax.scrub");
+		under_way = json_is_true(json_object_get(scrub, "rechecking"));
+		if (under_way)
+			progress_say(&progress, -1, "");
+	} while (under_way);
+	progress_clear(&progress);
+	json_decref(scrub);
+	return EXIT_SUCCESS;
+}
+
+/* Removes all errors that are listed now. */
+static int clear_errors(const struct arguments *a)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_ERRORS_CLEAR,
+				  .payload_bytes = sizeof(uint64_t) };
+	json_t *array = read_errors(a->path);
+	size_t n = json_array_size(array);
+	uint64_t end = 0;
+	int rc;
+
+	if (!array)
+		return complain(a, "trax.errors");
+	if (n)
+		end = (uint64_t)fact_number(json_array_get(array, n - 1),
+					    "number") + 1;
+	json_decref(array);
+	memcpy(c.payload, &end, sizeof(end));
+	rc = control_ioctl(a->path, &c);
+	if (rc)
+		return complain(a, "clear");
+	printf("removed: %s\n", count_text(n, "entry").s);
+	return EXIT_SUCCESS;
+}
+
 int run_errors(const struct arguments *a)
 {
 	static const char *const columns[] = {
 		"number", "what", "healed", "path", "offset", "lbn", "sectors",
 	};
-	json_t *array = read_errors(a->path);
+	json_t *array;
 	int code;
 
+	if (a->clear)
+		return clear_errors(a);
+	code = a->recheck ? recheck_errors(a) : EXIT_SUCCESS;
+	if (code)
+		return code;
+	array = read_errors(a->path);
 	if (!array)
 		return complain(a, "trax.errors");
 	code = a->json ? print_json(array) : print_objects(array, columns, 7);
@@ -337,7 +394,7 @@ int run_replicate(const struct arguments *a)
 	else if (rc)
 		complain(a, "replicate");
 	else
-		printf("%llu copies\n", (unsigned long long)batch.made);
+		printf("%s\n", count_text(batch.made, "copy").s);
 	free(batch.root);
 	return rc ? EXIT_FAILED : EXIT_SUCCESS;
 }

@@ -284,6 +284,7 @@ static const struct fs_row {
 	[FS_SEEK] = { file_seek, false },
 	[FS_TRIM] = { trim_op, true },
 	[FS_SET_LABEL] = { super_edit_op, true },
+	[FS_ERRORS_CLEAR] = { errors_op_clear, true },
 	[FS_SET_UUID] = { super_edit_op, true },
 	[FS_SHUTDOWN] = { fs_op_shutdown, false },
 };

@@ -151,6 +151,8 @@ enum fs_op_type {
 	 * under way */
 	FS_TRIM,
 	FS_SET_LABEL,		/* name: up to 63 bytes */
+	FS_ERRORS_CLEAR,	/* forgets noted damage: numbers from offset2
+				 * on, before `size` */
 	FS_SET_UUID,		/* data: 16 bytes, the one that is shown */
 	FS_SHUTDOWN,		/* commits; after that the file system behaves
 				 * as after a power cut: it writes nothing more
@@ -258,11 +260,13 @@ struct fs_op {
 				   READDIR: cookie, 0 = start */
 	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:
 				   from where on; ERRORS: from this number on,
-				   as many as fit into an attribute */
+				   as many as fit into an attribute;
+				   ERRORS_CLEAR: the first number */
 	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
 				   FORGET: count; xattrs: buffer size, 0 =
 				   only ask for the size; READDIR: bytes of the
-				   caller's buffer, a hint (0: unknown) */
+				   caller's buffer, a hint (0: unknown);
+				   ERRORS_CLEAR: the number behind the last */
 	const void *data;	/* WRITE (`size` bytes), SETXATTR; COPIES_MAKE:
 				   `size` inode numbers */
 	void *buffer;		/* READ, READLINK (4096), GETXATTR, LISTXATTR:

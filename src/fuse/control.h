@@ -56,6 +56,12 @@ enum trax_control_command {
 	/* Payload: the UUID to show.  (Linux answers FS_IOC_GETFSUUID without
 	 * asking a FUSE daemon.) */
 	TRAX_CONTROL_SET_UUID = 34,
+	/* Looks again at damage that was noted, and removes what is whole by
+	 * now (scrub_recheck): "rechecking" of trax.scrub says whether it is
+	 * under way. */
+	TRAX_CONTROL_ERRORS_RECHECK = 35,
+	/* Payload: number (le64) behind the last note that is removed. */
+	TRAX_CONTROL_ERRORS_CLEAR = 36,
 };
 
 #define TRAX_TASK_NAME_BYTES 32u	/* ended by a zero */

@@ -364,6 +364,29 @@ static void control_scrub_resume(struct request *req)
 	control_scrub(req, scrub_resume);
 }
 
+static void control_errors_recheck(struct request *req)
+{
+	struct trax_control control = { 0 };
+	int rc = req->session->scrub ? scrub_recheck(req->session->scrub) :
+				       -EOPNOTSUPP;
+
+	if (rc)
+		request_reply(req, rc, NULL, 0);
+	else
+		ops_reply_ioctl(req, &control, sizeof(control));
+}
+
+static void control_errors_clear(struct request *req)
+{
+	uint64_t end;
+
+	if (!control_payload(req, &end, sizeof(end)))
+		return;
+	req->op.offset2 = 0;
+	req->op.size = end;
+	request_submit(req, FS_ERRORS_CLEAR, done_control);
+}
+
 /* The payload as a text; NULL: it has no end. */
 static char *control_text(struct trax_control *control)
 {
@@ -498,6 +521,8 @@ static const struct {
 	{ TRAX_CONTROL_REMOUNT, control_remount },
 	{ TRAX_CONTROL_GROW, control_grow },
 	{ TRAX_CONTROL_SET_UUID, control_set_uuid },
+	{ TRAX_CONTROL_ERRORS_RECHECK, control_errors_recheck },
+	{ TRAX_CONTROL_ERRORS_CLEAR, control_errors_clear },
 };
 
 static void ioctl_control(struct request *req)

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "fs/op/errors.h"
 #include "scrub/scrub_internal.h"
@@ -252,7 +253,8 @@ void scrub_set_sleep(struct scrub *scrub, uint64_t sleep_ns)
 
 static bool scrub_is_busy(const struct scrub *scrub)
 {
-	return scrub->loading || scrub->storing || scrub->suspecting;
+	return scrub->loading || scrub->storing || scrub->suspecting ||
+	       scrub->recheck.busy;
 }
 
 void scrub_close(struct scrub *scrub)
@@ -274,8 +276,18 @@ void scrub_close(struct scrub *scrub)
 
 /* ---- passes ---- */
 
+/* Damage that was met in this pass; less what was removed from the notes. */
+static uint64_t errors_met(const struct scrub *scrub)
+{
+	uint64_t count = errors_count(scrub->fs);
+
+	return count > scrub->errors_before ? count - scrub->errors_before : 0;
+}
+
 static void pass_end(struct scrub *scrub)
 {
+	uint64_t errors;
+
 	scrub->passes++;
 	scrub->ended_seconds = env_wall_seconds(scrub->fs->env);
 	scrub->state = SCRUB_WAITING;
@@ -287,10 +299,11 @@ static void pass_end(struct scrub *scrub)
 			 "some of it was left to the next pass",
 			 scrub->fs->disk->name);
 	scrub->overflow = false;
-	msg_info("%s: scrub: all of it has been read, %llu errors",
-		 scrub->fs->disk->name,
-		 (unsigned long long)(errors_count(scrub->fs) -
-				      scrub->errors_before));
+	errors = errors_met(scrub);
+	msg_info("%s: scrub: all of it has been read, %s",
+		 scrub->fs->disk->name, count_text(errors, "error").s);
+	/* Older notes may not be true any more. */
+	scrub_recheck(scrub);
 }
 
 /* ---- what is due ---- */
@@ -374,16 +387,19 @@ uint64_t scrub_run(struct scrub *scrub)
 	now_ns = env_now_ns(scrub->fs->env);
 	if (now_ns < scrub->retry_ns)
 		return scrub->retry_ns;
+	scrub_recheck_run(scrub);
 	if (scrub->state == SCRUB_WAITING) {
 		next_ns = wait_for_pass(scrub, now_ns);
-		return next_ns ? next_ns : now_ns;
+		if (!scrub->recheck.active || !next_ns)
+			return next_ns ? next_ns : now_ns;
 	}
 	while (scrub_suspect_next(scrub))
 		;
 	if (scrub->state == SCRUB_RUNNING)
 		next_ns = pass_run(scrub);
 	/* Requests that were submitted here have to reach the disk. */
-	return scrub_is_busy(scrub) != was_busy ? now_ns : next_ns;
+	return scrub_is_busy(scrub) != was_busy ||
+			       scrub_recheck_is_due(scrub) ? now_ns : next_ns;
 }
 
 void scrub_start(struct scrub *scrub)
@@ -442,7 +458,7 @@ void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
 		.all_sectors = allocated_sectors(scrub),
 		.run_ns = scrub->run_ns,
 		.run_sectors = scrub->run_sectors,
-		.errors = errors_count(scrub->fs) - scrub->errors_before,
+		.errors = errors_met(scrub),
 		.suspects = scrub->looked_again,
 		.begun_seconds = scrub->begun_seconds,
 		.ended_seconds = scrub->ended_seconds,
@@ -491,9 +507,11 @@ char *scrub_json(struct scrub *scrub)
 	scrub_get_status(scrub, &s);
 	freeblock_get_stats(scrub->fs->queue, NULL, &free_stats);
 	json = json_pack(
-		"{s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I,"
+		"{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I,"
+		" s:I,"
 		" s:{s:I, s:f, s:f, s:f}, s:{s:f, s:f, s:I, s:I, s:I}}",
 		"state", state_name(s.state),
+		"rechecking", scrub->recheck.active,
 		"passes", (json_int_t)s.passes,
 		"done_bytes", (json_int_t)(s.done_sectors * SECTOR_BYTES),
 		"all_bytes", (json_int_t)(s.all_sectors * SECTOR_BYTES),

@@ -78,6 +78,15 @@ void scrub_start(struct scrub *scrub);
 void scrub_pause(struct scrub *scrub);
 void scrub_resume(struct scrub *scrub);
 
+/*
+ * Looks again at all damage that was noted and not healed, and removes from
+ * the notes what is whole by now: overwritten, deleted, or repaired below the
+ * file system.  What was lost because it could be written nowhere stays, as
+ * long as there is the file.  This is done at the end of each pass, too.
+ * "rechecking" of scrub_json says whether it is under way.  -EROFS.
+ */
+int scrub_recheck(struct scrub *scrub);
+
 void scrub_get_status(struct scrub *scrub, struct scrub_status *status);
 /* JSON text, the caller frees; NULL: no memory. */
 char *scrub_json(struct scrub *scrub);

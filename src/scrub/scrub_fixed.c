@@ -53,10 +53,12 @@ static bool log_at(const struct scrub *scrub, uint64_t sector,
 			       found);
 }
 
-/* Bytes of the structure that begins at a sector; 0: none that can be
+/* Bytes of the structure that begins where the suspect is; 0: none that can be
  * compared. */
-static size_t scrub_fixed_bytes(const struct scrub *scrub, uint64_t sector)
+static size_t scrub_fixed_bytes(const struct scrub *scrub,
+				const struct scrub_suspect *suspect)
 {
+	uint64_t sector = suspect->sector;
 	const struct super *super = fs_super(scrub->fs);
 	const struct root *root = root_at(scrub, sector);
 	struct log_found found;
@@ -70,6 +72,8 @@ static size_t scrub_fixed_bytes(const struct scrub *scrub, uint64_t sector)
 		bytes = super->geom_bytes;
 	else if (log_at(scrub, sector, &found))
 		bytes = (size_t)found.sectors * SECTOR_BYTES;
+	else
+		bytes = (size_t)suspect->sectors * SECTOR_BYTES;
 	return bytes <= SCRUB_FIXED_MOST_BYTES ? bytes : 0;
 }
 
@@ -151,7 +155,7 @@ static void scrub_fixed_done(struct disk_request *disk)
 {
 	struct scrub *scrub = disk->owner;
 	struct scrub_suspect *suspect = &scrub->suspect[0];
-	size_t bytes = scrub_fixed_bytes(scrub, suspect->sector);
+	size_t bytes = scrub_fixed_bytes(scrub, suspect);
 	const char *why = NULL;
 
 	/* Another root is durable now, or another geometry is valid. */
@@ -189,7 +193,7 @@ static void scrub_fixed_read(struct scrub *scrub)
 
 void scrub_fixed_look(struct scrub *scrub)
 {
-	size_t bytes = scrub_fixed_bytes(scrub, scrub->suspect[0].sector);
+	size_t bytes = scrub_fixed_bytes(scrub, &scrub->suspect[0]);
 
 	scrub->fixed_bytes = bytes;
 	scrub->fixed_version = scrub_fixed_version(scrub);

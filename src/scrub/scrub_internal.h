@@ -3,7 +3,7 @@
  * scrub_bands.c (the disk in bands, windows of each), scrub_load.c (a window:
  * owners and checksums), scrub_verify.c (what was read), scrub_suspect.c (what
  * may be damaged), scrub_replicas.c (copies of file blocks), scrub_fixed.c
- * (superblocks, roots, geometry).
+ * (superblocks, roots, geometry), scrub_recheck.c (noted damage, once more).
  */
 #ifndef TRAX_SCRUB_SCRUB_INTERNAL_H
 #define TRAX_SCRUB_SCRUB_INTERNAL_H
@@ -104,6 +104,21 @@ struct scrub_suspect {
 	uint8_t tries;
 	bool copy, unreadable;
 	bool fixed;
+	uint32_t sectors;	/* fixed: read if no structure begins there;
+				 * 0: then nothing is read */
+};
+
+/* Damage that was noted is looked at again: see scrub_recheck.c. */
+struct scrub_recheck {
+	bool active;
+	bool busy;		/* a transaction is under way */
+	bool looking;		/* the place of `item` is a suspect */
+	bool found;		/* `item` was found by the transaction */
+	bool gone;		/* its file does not exist any more */
+	uint64_t next, end;	/* number of the next note; of the first that
+				 * is not looked at, 0: not known */
+	uint64_t number;
+	struct error_item item;
 };
 
 struct scrub {
@@ -165,6 +180,7 @@ struct scrub {
 	uint8_t *fixed;		/* buffer, while the first suspect is fixed */
 	size_t fixed_bytes;
 	uint64_t fixed_version;
+	struct scrub_recheck recheck;
 	bool overflow;		/* more suspects than there is room for */
 	bool closing;
 };
@@ -239,8 +255,18 @@ void scrub_fixed_look(struct scrub *scrub);
 /* Looks at the first suspect, which is a copy of a node. */
 void scrub_node_look(struct scrub *scrub);
 
+/* ---- scrub_recheck.c ---- */
+
+/* Is there a step to take, and none under way? */
+bool scrub_recheck_is_due(const struct scrub *scrub);
+/* Takes it. */
+void scrub_recheck_run(struct scrub *scrub);
+
 /* ---- scrub_suspect.c ---- */
 
+/* False: there is no room for one more. */
+bool scrub_suspect_put(struct scrub *scrub,
+		       const struct scrub_suspect *suspect);
 void scrub_suspect_fixed(struct scrub *scrub, uint64_t sector);
 void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t chunk,
 		  uint16_t blocks);

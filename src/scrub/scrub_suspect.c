@@ -1,7 +1,7 @@
 /*
  * scrub_suspect.c - looks at the suspects, one after the other.
  *
- * For a file the chunk is loaded by its present mapping, as a reader would
+ * For a file the blocks are loaded by their present mapping, as for a reader
  * (from memory, from the disk, from replicas; blocks that cannot be read are
  * noted there).  Then healing reads the places of the suspected blocks once
  * more and compares: blocks that were overwritten, moved or deleted meanwhile
@@ -35,12 +35,19 @@ static bool scrub_suspect_is_known(const struct scrub *scrub,
 	return false;
 }
 
+bool scrub_suspect_put(struct scrub *scrub,
+		       const struct scrub_suspect *suspect)
+{
+	if (scrub->suspects == SCRUB_SUSPECTS)
+		return false;
+	scrub->suspect[scrub->suspects++] = *suspect;
+	return true;
+}
+
 static void scrub_suspect_add(struct scrub *scrub,
 			      const struct scrub_suspect *suspect)
 {
-	if (scrub->suspects < SCRUB_SUSPECTS)
-		scrub->suspect[scrub->suspects++] = *suspect;
-	else
+	if (!scrub_suspect_put(scrub, suspect))
 		scrub->overflow = true;
 }
 
@@ -150,8 +157,11 @@ static bool file_load_chunk(struct scrub *scrub)
 {
 	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	struct file *file = scrub->file;
-	uint64_t first = suspect->chunk * CHUNK_BLOCKS;
+	uint64_t first = suspect->chunk * CHUNK_BLOCKS +
+			 (unsigned)__builtin_ctz(suspect->blocks);
 	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	uint64_t last = suspect->chunk * CHUNK_BLOCKS + 31 -
+			(unsigned)__builtin_clz(suspect->blocks);
 	int rc = file_lock_shared(file, &scrub->lock);
 
 	if (rc == FS_TXN_WAIT)
@@ -160,8 +170,7 @@ static bool file_load_chunk(struct scrub *scrub)
 		return false;
 	scrub->rwait = (struct read_wait){
 		.file = file, .first = first,
-		.n = end - first < CHUNK_BLOCKS ? (unsigned)(end - first) :
-						  CHUNK_BLOCKS,
+		.n = (unsigned)((last < end ? last + 1 : end) - first),
 		.tree = true, .background = true, .ready = file_ready,
 		.owner = scrub,
 	};

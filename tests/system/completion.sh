@@ -66,6 +66,7 @@ for command in status top report label uuid grow scrub metrics errors sync; do
 	complete_word traxctl $command | grep -qx $command ||
 		fail "traxctl $command"
 done
+complete_word traxctl errors --r | grep -qx -- --recheck || fail "--recheck"
 complete_word traxctl streams a | grep -qx admit || fail "streams admit"
 complete_word traxctl tasks l | grep -qx limit || fail "tasks limit"
 for action in 'streams admit' 'tasks limit' 'scrub start' 'order now'; do

@@ -82,6 +82,31 @@ wait
 umount "$mnt" || fail umount
 check "$image"
 quiet "$tools/chkfs.traxfs" -q --data "$image"
+# Damage is listed until it is mended from outside.
+"$tools/traxfs" "$image" "$mnt" || fail mount
+head -c 100000 /dev/urandom >"$mnt/rot" && sync -f "$mnt"
+lbn=$("$tools/traxctl" extents "$mnt/rot" | awk 'NR == 2 { print $3 }')
+umount "$mnt" || fail umount
+printf x | dd of="$image" bs=1 seek=$((lbn * 512 + 5000)) conv=notrunc \
+	status=none
+"$tools/traxfs" "$image" "$mnt" || fail mount
+cat "$mnt/rot" >"$work/out" 2>&1 && fail "rot is read"
+errors() {
+	"$tools/traxctl" errors "$@" "$mnt" >"$work/out" 2>&1 ||
+		fail "errors $*: $(cat "$work/out")"
+}
+errors --recheck
+grep -q ' no /rot .*4096 ' "$work/out" || fail "errors: $(cat "$work/out")"
+"$tools/traxctl" status "$mnt" | grep -q '1 place:' || fail "status of damage"
+head -c 100000 /dev/urandom >"$mnt/rot" && sync -f "$mnt"
+errors
+grep -q /rot "$work/out" || fail "errors without being asked to look"
+errors --recheck
+[ ! -s "$work/out" ] || fail "mended: $(cat "$work/out")"
+"$tools/traxctl" status "$mnt" | grep -q 'none met' || fail "status when mended"
+errors --clear
+grep -q '^removed: 0 entries$' "$work/out" || fail "clear: $(cat "$work/out")"
+umount "$mnt" || fail umount
 quiet "$tools/mkfs.traxfs" -q -f "$image"
 "$tools/mkfs.traxfs" -q "$image" 2>"$work/said" && fail "mkfs over mkfs"
 grep -q traxfs "$work/said" || fail "-q hides a refusal"

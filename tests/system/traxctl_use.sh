@@ -33,7 +33,7 @@ for command in $commands; do
 	esac
 	refused 2 "Usage: traxctl $command " "$command"
 	for option in --all --near=x --at=1 --drop --set=1 --wait --svg=x \
-		--output=x --quiet --json; do
+		--recheck --clear --output=x --quiet --json; do
 		case $help in
 		*"${option%=*}"*) continue ;;
 		esac

@@ -40,6 +40,11 @@ struct errors {
 		uint8_t what, healed;
 	} known[KNOWN];
 	unsigned known_next;
+	uint64_t first;		/* number of the first item of this mount; 0:
+				 * there is none */
+	unsigned clears;	/* transactions under way that remove items */
+	bool watching, met;	/* damage of `watched` counts as met */
+	struct error watched;
 };
 
 struct error_add {
@@ -100,6 +105,8 @@ static void add_end(struct fs_txn *txn, int rc, uint64_t seq)
 
 	(void)seq;
 	fs_txn_finish(txn, 0);
+	if (!rc && !errors->first)
+		errors->first = errors->next;
 	if (!rc)
 		errors->next++;
 	abandon_free(add);
@@ -167,12 +174,56 @@ static bool error_is_known(struct errors *errors, const struct error *error)
 	return false;
 }
 
+/* Is this damage of the place that is watched? */
+static bool error_is_watched(const struct errors *errors,
+			     const struct error *error)
+{
+	const struct error *place = &errors->watched;
+
+	if (!errors->watching || error->healed || error->ino != place->ino)
+		return false;
+	if (!error->ino)
+		return error->sector == place->sector;
+	return error->off < place->off +
+				    (uint64_t)place->sectors * SECTOR_BYTES &&
+	       error->off + (uint64_t)error->sectors * SECTOR_BYTES >
+		       place->off;
+}
+
+void errors_watch(struct fs *fs, const struct error *error)
+{
+	struct errors *errors = errors_get(fs);
+
+	if (!errors)
+		return;
+	errors->watched = *error;
+	errors->watching = true;
+	errors->met = false;
+}
+
+bool errors_unwatch(struct fs *fs)
+{
+	/* Without memory nothing was watched, and the note stays. */
+	if (!fs->errors || !fs->errors->watching)
+		return true;
+	fs->errors->watching = false;
+	return fs->errors->met;
+}
+
 void errors_add(struct fs *fs, const struct error *error)
 {
 	struct errors *errors = errors_get(fs);
 	struct error_add *add;
+	bool known;
 
-	if (!errors || error_is_known(errors, error))
+	if (!errors)
+		return;
+	known = error_is_known(errors, error);
+	if (error_is_watched(errors, error)) {
+		errors->met = true;
+		return;
+	}
+	if (known)
 		return;
 	errors->count++;
 	if (fs_read_only(fs))
@@ -200,13 +251,129 @@ uint64_t errors_count(const struct fs *fs)
 
 bool errors_idle(const struct fs *fs)
 {
-	return !fs->errors || !fs->errors->busy;
+	return !fs->errors || (!fs->errors->busy && !fs->errors->clears);
 }
 
 void errors_free(struct fs *fs)
 {
 	free(fs->errors);
 	fs->errors = NULL;
+}
+
+/* ---- Clearing ---- */
+
+/* Items that one transaction removes. */
+#define CLEAR_AT_ONCE 8u
+
+struct error_clear {
+	uint64_t from, end;	/* numbers that are removed */
+	uint64_t number[CLEAR_AT_ONCE];
+	struct error_item item[CLEAR_AT_ONCE];
+	unsigned n;
+};
+
+/* What a removed note said is noted again when it is met again. */
+static void clear_forget(struct errors *errors, uint64_t number,
+			 const struct error_item *item)
+{
+	uint64_t sector = addr_sector(le64_get(item->addr));
+	unsigned i;
+
+	if (errors->first && number >= errors->first && errors->count)
+		errors->count--;
+	for (i = 0; i < KNOWN; i++)
+		if (errors->known[i].sector == sector &&
+		    errors->known[i].ino == le64_get(item->ino) &&
+		    errors->known[i].off == le64_get(item->off))
+			errors->known[i].what = 0;
+}
+
+static int clear_run(struct fs_txn *txn)
+{
+	struct error_clear *clear = txn->state;
+	struct key low = key_make(0, ITEM_ERROR, clear->from);
+	struct key high = key_make(0, ITEM_ERROR, clear->end - 1);
+	struct tree_item item;
+	unsigned i;
+	int rc = 0;
+
+	for (clear->n = 0; clear->n < CLEAR_AT_ONCE; clear->n++) {
+		rc = tree_seek_ge(txn->tree_txn, low, high, &item);
+		if (rc)
+			break;
+		clear->number[clear->n] = item.key.off;
+		memcpy(&clear->item[clear->n], item.value,
+		       sizeof(clear->item[0]));
+		low.off = item.key.off + 1;
+	}
+	if (rc && rc != -ENOENT)
+		return rc;
+	for (i = 0; i < clear->n; i++)
+		tree_del(txn->tree_txn,
+			 key_make(0, ITEM_ERROR, clear->number[i]));
+	return 0;
+}
+
+static void clear_end(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct error_clear *clear = txn->state;
+	struct errors *errors = txn->fs->errors;
+	unsigned i;
+
+	(void)seq;
+	for (i = 0; !rc && i < clear->n; i++)
+		clear_forget(errors, clear->number[i], &clear->item[i]);
+	if (!rc && clear->n == CLEAR_AT_ONCE) {
+		fs_txn_restart(txn);
+		return;
+	}
+	abandon_free(clear);
+	errors->clears--;
+	fs_txn_finish(txn, rc);
+}
+
+static const struct fs_txn_type clear_type = {
+	.name = "clear errors",
+	.bounds = { .log_bytes = 64 * CLEAR_AT_ONCE },
+	.paths = CLEAR_AT_ONCE + 1,
+	.changes = CLEAR_AT_ONCE,
+	.stages = CLEAR_AT_ONCE + 1,
+	.run = clear_run,
+	.end = clear_end,
+};
+
+/* Removes the notes in [from, end); op: NULL, or what is answered then. */
+static void clear_start(struct fs *fs, struct fs_op *op, uint64_t from,
+			uint64_t end)
+{
+	struct errors *errors = errors_get(fs);
+	struct error_clear *clear =
+		errors ? abandon_alloc(fs, sizeof(*clear)) : NULL;
+
+	if (!clear) {
+		if (op)
+			fs_answer(fs, op, -ENOMEM);
+		return;
+	}
+	clear->from = from;
+	clear->end = end;
+	if (fs_txn_start(fs, &clear_type, op, clear))
+		abandon_free(clear);
+	else
+		errors->clears++;
+}
+
+void errors_remove(struct fs *fs, uint64_t number)
+{
+	clear_start(fs, NULL, number, number + 1);
+}
+
+void errors_op_clear(struct fs *fs, struct fs_op *op)
+{
+	if (op->size > op->offset2)
+		clear_start(fs, op, op->offset2, op->size);
+	else
+		fs_answer(fs, op, 0);
 }
 
 /* ---- Listing ---- */

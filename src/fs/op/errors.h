@@ -26,9 +26,22 @@ struct error {
 
 /* Damage of the same kind at the same place is noted once a mount. */
 void errors_add(struct fs *fs, const struct error *error);
-uint64_t errors_count(const struct fs *fs);	/* met since the mount */
+/* Noted since the mount, less those that were removed. */
+uint64_t errors_count(const struct fs *fs);
+/* None is being added or removed. */
 bool errors_idle(const struct fs *fs);
 void errors_free(struct fs *fs);
+
+/*
+ * A place of which a note says that it is damaged is looked at again, from
+ * errors_watch() to errors_unwatch(), which returns whether damage was met
+ * there: that is not noted once more.  One place at a time.
+ */
+void errors_watch(struct fs *fs, const struct error *error);
+bool errors_unwatch(struct fs *fs);
+
+/* Removes a note, in the background. */
+void errors_remove(struct fs *fs, uint64_t number);
 
 /*
  * FS_ERRORS: op->buffer gets a JSON array of objects, oldest first, from number
@@ -37,5 +50,9 @@ void errors_free(struct fs *fs);
  * made or last moved to; null when it is not there any more.
  */
 void errors_op_list(struct fs *fs, struct fs_op *op);
+
+/* FS_ERRORS_CLEAR: removes the notes with numbers from op->offset2 on, and
+ * before op->size. */
+void errors_op_clear(struct fs *fs, struct fs_op *op);
 
 #endif

@@ -48,6 +48,7 @@ static const char *const op_names[FS_OP_TYPES] = {
 	[FS_SEEK] = "seek",
 	[FS_TRIM] = "trim",
 	[FS_SET_LABEL] = "set_label",
+	[FS_ERRORS_CLEAR] = "errors_clear",
 	[FS_SET_UUID] = "set_uuid",
 	[FS_SHUTDOWN] = "shutdown",
 };
