@@ -148,7 +148,10 @@ static int run_reads(struct pass *p, unsigned n, bool with)
 			.class = QUEUE_READ,
 		};
 		p->busy++;
+		/* It stands for a user's, though no operation asks for it. */
+		queue_set_own(p->fs->queue, false);
 		queue_submit(p->fs->queue, &p->req);
+		queue_set_own(p->fs->queue, true);
 		while (p->busy)
 			turn(p);
 		if (p->req.disk.result)
