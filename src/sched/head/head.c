@@ -448,8 +448,7 @@ void head_expect_behind(const struct head *head, struct head_access *access,
 		head_expect(head, access, from);
 }
 
-void head_begin_at(struct head *head, struct head_access *access,
-		   uint64_t now_ns)
+void head_begin(struct head *head, struct head_access *access, uint64_t now_ns)
 {
 	struct head_state head_state;
 	struct head_rest rest;
@@ -481,11 +480,6 @@ void head_begin_at(struct head *head, struct head_access *access,
 	head->outstanding++;
 	head->last_end = access->lbn + access->sectors;
 	head->last_read = !access->write;
-}
-
-void head_begin(struct head *head, struct head_access *access)
-{
-	head_begin_at(head, access, env_now_ns(head->env));
 }
 
 void head_flushed(struct head *head)

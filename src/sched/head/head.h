@@ -161,8 +161,10 @@ bool head_predicts(const struct head *head);
  * more requests at once the better. */
 bool head_is_cached(const struct head *head);
 
-/* An access is handed to the disk now. */
-void head_begin(struct head *head, struct head_access *access);
+/* An access is handed to the disk.  now_ns is when it was chosen: the time
+ * until the disk has it, in which a record is sealed, is part of its
+ * overhead. */
+void head_begin(struct head *head, struct head_access *access, uint64_t now_ns);
 
 /* It has completed; result as of disk.h. */
 void head_end(struct head *head, struct head_access *access,

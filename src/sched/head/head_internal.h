@@ -129,7 +129,4 @@ uint64_t head_read_end(const struct head *head, uint64_t lbn);
 void head_expect_behind(const struct head *head, struct head_access *access,
 			const struct service_head *from, uint64_t next);
 
-void head_begin_at(struct head *head, struct head_access *access,
-		   uint64_t now_ns);
-
 #endif

@@ -727,7 +727,7 @@ void head_learn_reads(struct head *head, const struct head_past_read *reads,
 			.lbn = reads[i].lbn,
 			.sectors = reads[i].sectors,
 		};
-		head_begin_at(head, &access, reads[i].handed_ns);
+		head_begin(head, &access, reads[i].handed_ns);
 		head_end(head, &access, reads[i].complete_ns, 0);
 	}
 }

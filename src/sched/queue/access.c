@@ -55,7 +55,7 @@ static void access_count_stream(struct queue *queue,
 		queue->arrived_ns = queue_begin_ns(queue);
 }
 
-void access_submit(struct access *access)
+void access_submit(struct access *access, uint64_t chosen_ns)
 {
 	struct queue *queue = access->queue;
 	struct disk_request *disk = &access->disk;
@@ -76,7 +76,7 @@ void access_submit(struct access *access)
 			queue->last->at_head.part = true;
 		access->at_head.lbn = disk->sector;
 		access->at_head.sectors = disk->sectors;
-		head_begin(queue->head, &access->at_head);
+		head_begin(queue->head, &access->at_head, chosen_ns);
 	}
 	if (disk->op != DISK_FLUSH) {
 		queue->stats.accesses++;

@@ -679,6 +679,7 @@ static struct access *next_access(struct queue *queue)
 /* Gives the disk one access; false: there is none. */
 static bool dispatch_one(struct queue *queue)
 {
+	const uint64_t chosen_ns = env_now_ns(queue->env);
 	struct access *access = NULL;
 
 	if (!list_empty(&queue->flushes))
@@ -701,7 +702,7 @@ static bool dispatch_one(struct queue *queue)
 		access = fill_idle(queue);
 	if (!access)
 		return false;
-	access_submit(access);
+	access_submit(access, chosen_ns);
 	return true;
 }
 

@@ -171,7 +171,9 @@ bool access_gives_way(const struct queue *queue,
 /* Joins a read to an access that it touches at either end; false: it cannot be
  * joined. */
 bool access_join(struct access *access, struct queue_request *req);
-void access_submit(struct access *access);
+/* Gives the disk an access that was chosen by where the head was at
+ * chosen_ns. */
+void access_submit(struct access *access, uint64_t chosen_ns);
 /* Removes accesses that were under way when the disk went away from the head,
  * which may outlive the queue. */
 void access_drop_given(struct queue *queue);
