@@ -43,6 +43,10 @@
 #define CORRECT_PART 1024u
 #define RUN_MOST 6	/* observations in a row that count, so doublings of a
 			 * correction */
+/* So many places of writes that are met undo the first correction.  If a host
+ * is late by milliseconds more often than that, the overhead grows up to the
+ * most that is allowed. */
+#define BACK_AFTER 64
 /* The longest guard in steps that misses one after another may make: 15 % of a
  * turn. */
 #define CAUTION_MOST 19u
@@ -198,6 +202,12 @@ static void steps_see(struct seek_learn *learn,
 	steps_heed(steps, met);
 }
 
+static unsigned steps_guard(const struct seek_learn_steps *steps)
+{
+	return steps->guard_steps > steps->caution_steps ?
+		steps->guard_steps : steps->caution_steps;
+}
+
 static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
 {
 	int64_t most = (int64_t)period_ns / 4;
@@ -254,6 +264,32 @@ static void correct(struct seek_learn *learn,
 	}
 }
 
+/* A place that was chosen for a write was met.  Places are missed now and then
+ * though the overhead is right, and a miss makes it longer by the first
+ * correction; so each that is met makes it shorter by 1/BACK_AFTER of that, or
+ * it would only grow with what a host is late.  (Reads lie where they lie, and
+ * contradict from both sides.) */
+static void aim_nearer(struct seek_learn *learn,
+		       const struct seek_learn_access *access,
+		       int64_t offset_ns, uint64_t period_ns)
+{
+	const struct seek_learn_steps *steps =
+		&learn->steps[access->kind][access->when];
+	uint64_t aimed_ns = (steps_guard(steps) + GUARD_WINDOW) * period_ns /
+			    STEPS_A_TURN;
+
+	if (access->kind != SEEK_LEARN_WRITE ||
+	    access->when != SEEK_LEARN_IDLE ||
+	    bin_of(access->cylinders, access->switched) ||
+	    offset_ns > (int64_t)aimed_ns)
+		return;
+	if (learn->run[SEEK_LEARN_WRITE] > 0)
+		learn->run[SEEK_LEARN_WRITE] = 0;
+	move_by(&learn->overhead_off_ns[SEEK_LEARN_WRITE],
+		-(int64_t)(2 * period_ns / CORRECT_PART / BACK_AFTER),
+		period_ns);
+}
+
 void seek_learn_see(struct seek_learn *learn,
 		    const struct seek_learn_access *access, int64_t offset_ns,
 		    bool met, uint64_t period_ns)
@@ -268,6 +304,8 @@ void seek_learn_see(struct seek_learn *learn,
 		correct(learn, access, offset_ns - least, period_ns);
 	if (offset_ns >= 0 && !met)
 		correct(learn, access, offset_ns + least, period_ns);
+	if (offset_ns >= 0 && met)
+		aim_nearer(learn, access, offset_ns, period_ns);
 	steps_see(learn, access, offset_ns, met, period_ns);
 }
 
@@ -298,11 +336,8 @@ uint64_t seek_learn_guard_ns(const struct seek_learn *learn,
 			     enum seek_learn_kind kind,
 			     enum seek_learn_when when, uint64_t period_ns)
 {
-	const struct seek_learn_steps *steps = &learn->steps[kind][when];
-	unsigned n = steps->guard_steps > steps->caution_steps ?
-		steps->guard_steps : steps->caution_steps;
-
-	return n * period_ns / STEPS_A_TURN;
+	return steps_guard(&learn->steps[kind][when]) * period_ns /
+	       STEPS_A_TURN;
 }
 
 uint64_t seek_learn_likely_ns(const struct seek_learn *learn,

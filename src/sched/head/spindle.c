@@ -26,9 +26,14 @@
  * times before that, the frequency is wrong. */
 #define SETTLED 50u
 #define UNSETTLED_MAX 3u
-/* Standard deviation of the frequency at first: finds a period that is wrong by
- * 0.3 %. */
-#define FREQ_SIGMA 0.002
+/* Standard deviation of the frequency: at first, more than that of crystals;
+ * when the phase was wrong; and when the frequency is doubted, which finds a
+ * period that is wrong by 0.3 %.  With the last one from the start, a host that
+ * was late for a moment in a mount's first half second turned the frequency by
+ * 0.06 %, and places of writes half a millisecond later were missed. */
+#define FREQ_KNOWN 5e-5
+#define FREQ_ODD 5e-4
+#define FREQ_DOUBTED 2e-3
 /* Wander of the frequency, relative, per square root of a second. */
 #define WANDER 1e-7
 /* Standard deviation of a reading, in revolutions: its bounds, its value at
@@ -95,13 +100,18 @@ static void spindle_acquire(struct spindle *spindle, struct service_mech *mech,
 	spindle->observed++;
 }
 
+/* Has readings tell the frequency, if it is off by no more than this part. */
+static void spindle_loosen(struct spindle *spindle, double part)
+{
+	const double sigma = part * frequency(spindle);
+
+	spindle->var_freq = fmax(spindle->var_freq, sigma * sigma);
+}
+
 static void spindle_doubt(struct spindle *spindle)
 {
-	double sigma;
-
 	spindle->period_ps = spindle->sure_ps;
-	sigma = FREQ_SIGMA * frequency(spindle);
-	spindle->var_freq = sigma * sigma;
+	spindle_loosen(spindle, FREQ_DOUBTED);
 }
 
 static void spindle_update(struct spindle *spindle, struct service_mech *mech,
@@ -149,6 +159,7 @@ static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
 		spindle->unsettled = 0;
 		spindle_doubt(spindle);
 	}
+	spindle_loosen(spindle, FREQ_ODD);
 	spindle_acquire(spindle, mech, at_ns, spindle->outlier_ahead);
 	return true;
 }
@@ -159,7 +170,7 @@ bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
 	double var;
 
 	if (!spindle->acquired) {
-		spindle_doubt(spindle);
+		spindle_loosen(spindle, FREQ_KNOWN);
 		spindle_acquire(spindle, mech, at_ns, ahead);
 		return true;
 	}

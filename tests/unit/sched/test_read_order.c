@@ -164,8 +164,8 @@ END_TEST
 /* With a host so late that hardly anything can be predicted. */
 START_TEST(the_drive_helps_a_late_host)
 {
-	double queue = rate(16, 400000, "sptf", 0);
-	double tried = rate(16, 400000, NULL, 0);
+	double queue = rate(16, 800000, "sptf", 0);
+	double tried = rate(16, 800000, NULL, 0);
 
 	ck_assert_msg(tried >= 1.15 * queue, "%.1f and %.1f reads/s", queue,
 		      tried);
