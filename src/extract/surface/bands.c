@@ -1,10 +1,13 @@
 /*
- * bands.c - from band to band by what explains most of what shows.
+ * bands.c - what explains most of what shows, and is so when it is asked for.
  *
- * Where a band begins is known, where it ends is tried at each mark that may be
- * its end: sweeps are all of one length then, and other marks must lie where
- * they begin.  A band at the end of a zone is shorter than others.  Seeks
- * decide afterwards: what lies in one cylinder must be near, what does not must
+ * Tracks of another size, and skews that come again, are marks.  For each
+ * number of surfaces the disk is cut into bands by what explains most marks:
+ * where a band begins is known, where it ends is tried at each mark that may be
+ * its end; sweeps are all of one length then, and other marks must lie where
+ * they begin.  A band at the end of a zone is shorter than others.  Then the
+ * drive is asked, from the most surfaces on, as bands that are too short lie
+ * in one another: what lies in one cylinder must be near, what does not must
  * not.
  */
 #include "extract/surface/bands.h"
@@ -17,29 +20,30 @@
 #include "base/sort.h"
 #include "extract/surface/place.h"
 
+#define SURFACES_MOST 24u
+/* Changes of size one way for each the other way, where it is zones. */
+#define ZONES_MOST 6u
+/* Tracks of which one shows that a change of size is but a defect. */
+#define CHANGE_LASTS 3u
 /* Tracks that may be missing of a sweep: slipped as a whole, spares; and of
  * short ones, this part. */
 #define LACKING 5.0
 #define LACKING_PART 6.0
 #define EACH_LEAST 4.0
-/* Ends that are tried, and sweeps longer than they ought to be. */
+#define GROUP_LEAST 8.0
+/* Ends that are tried. */
 #define MARKS_AHEAD 20u
-#define LONGER 2.6
-/* What it counts for that a mark ends it; against it, that it is not quite
- * there, that another size or another skew is not explained, or no mark
- * there. */
+/* What it counts for that a mark ends it, and that it is like the one before;
+ * against it, that it is not quite there, that another size or another skew is
+ * not explained, or no mark there. */
 #define WORTH_END 1.5
+#define WORTH_ALIKE 1.0
 #define WORTH_EXACT 0.5
 #define STRANGE_SIZE 2.0
 #define STRANGE_SKEW 0.7
 #define MISSING 0.5
 #define ALIKE 1.6
-/* Doubts that are enough, if most were right. */
-#define ASKED_LEAST 8u
-#define ASKED_MOST 24u
 #define SHORT 9.0
-#define TURN_TRIES 400u
-#define GROUP_LEAST 8u
 /* Of all tracks, those in bands that are clear. */
 #define CLEAR 0.8
 /* Parts of a sweep that are near, and that do not matter. */
@@ -50,84 +54,141 @@
 #define CHOOSE_PAIRS 8u
 /* Of all that was asked, what agreed. */
 #define ALL_LEAST 0.88
+#define SEEKS_PPM 990000u
 
-struct axis {
+/* Which way sweeps run: all the same, or the first one so and by turns. */
+enum way { WAY_IN, WAY_OUT, WAY_TURNS_IN, WAY_TURNS_OUT };
+
+/* Tracks are counted as they lie; what is unknown has as many as would fit. */
+struct mark {
 	uint64_t track;
 	double at;
-	bool mark, sized;	/* a piece begins; its tracks are of another
-				 * size */
+	bool cut, sized;	/* a mark; its tracks are of another size */
 };
 
-/* ---- Places ---- */
+struct band {
+	double at, each;	/* where it begins; tracks of a sweep */
+	uint32_t cylinder;
+	bool clear;		/* all that shows says so */
+};
 
-static int add_axis(struct bands *b, size_t *room, const struct axis *a)
+struct bands {
+	struct near *near;
+	/* Marks, and where what is unknown begins and ends; the last one is
+	 * the disk's end. */
+	struct mark *mark;
+	size_t marks, marks_room;
+	bool uneven;		/* surfaces are: sizes tell sweeps apart */
+	/* What is believed: */
+	uint32_t surfaces;
+	bool inside;		/* where sweeps begin shows, not only bands */
+	enum way way;
+	struct band *v;
+	size_t n, room;
+	double usual;		/* tracks of most sweeps */
+};
+
+/* ---- Marks ---- */
+
+/* Do tracks of another size begin?  One or two among those of one size have
+ * slips. */
+static bool size_changes(const struct symbols *s, uint64_t i, uint32_t size)
 {
-	int err = array_grow(&b->axis, room, b->axis_n, sizeof(*b->axis));
+	for (uint64_t k = i; k < i + CHANGE_LASTS && k < s->n; k++) {
+		if (symbols_same_size(s->v[k].size, size))
+			return false;
+	}
+	return s->v[i].size;
+}
+
+static int add_mark(struct bands *b, const struct mark *mark)
+{
+	int err = array_grow(&b->mark, &b->marks_room, b->marks,
+			     sizeof(*mark));
 
 	if (!err)
-		b->axis[b->axis_n++] = *a;
+		b->mark[b->marks++] = *mark;
 	return err;
 }
 
-/* Where pieces begin, and what is unknown begins and ends. */
-static int make_axis(struct bands *b, const struct pieces *p,
-		     struct near *near)
+/* Of the first known track. */
+static uint32_t first_sectors(const struct bands *b)
 {
-	uint64_t n = geom_tracks(near->geom);
-	struct geom_track t, last = { .known = true, .sectors = 1 };
-	struct axis a = { 0 };
-	size_t room = 0, k = 0;
-	double size = 0;
+	struct geom_track t;
+
+	for (uint64_t i = 0; i < geom_tracks(b->near->geom); i++) {
+		prober_pause(b->near->prober, i);
+		geom_track_at(b->near->geom, i, &t);
+		if (t.known)
+			return t.sectors;
+	}
+	return 1;
+}
+
+static int make_marks(struct bands *b, const struct symbols *s)
+{
+	struct geom_track t, last = { .known = true,
+				      .sectors = first_sectors(b) };
+	struct mark m = { 0 };
+	uint64_t up = 0, down = 0;
+	uint32_t size = 0;
 	int err = 0;
 
-	for (uint64_t i = 0; i < n && !err; i++) {
-		prober_pause(near->prober, i);
-		geom_track_at(near->geom, i, &t);
-		a.track = i;
-		a.mark = k < p->n && p->v[k].track == i;
-		a.sized = a.mark && p->v[k].sized;
-		k += a.mark;
-		if (!i || a.mark || t.known != last.known)
-			err = add_axis(b, &room, &a);
-		size = t.known ? t.sectors : size;
-		a.at += t.known || size <= 0 ? 1 : t.sectors / size;
+	for (uint64_t i = 0; i < s->n && !err; i++) {
+		prober_pause(b->near->prober, i);
+		geom_track_at(b->near->geom, i, &t);
+		m.track = i;
+		m.sized = size_changes(s, i, size);
+		m.cut = m.sized || (s->v[i].skew != SYMBOL_USUAL &&
+				    s->v[i].skew != SYMBOL_ODD);
+		up += m.sized && size && s->v[i].size > size;
+		down += m.sized && s->v[i].size < size;
+		size = m.sized ? s->v[i].size : size;
+		if (!i || m.cut || t.known != last.known)
+			err = add_mark(b, &m);
+		m.at += t.known ? 1 : (double)t.sectors / last.sectors;
+		t.sectors = t.known ? t.sectors : last.sectors;
 		last = t;
 	}
-	a.track = n;
-	a.mark = a.sized = true;
-	return err ? err : add_axis(b, &room, &a);
+	/* Zones have fewer sectors, the further in, or more; surfaces go both
+	 * ways. */
+	b->uneven = fmin(up, down) * ZONES_MOST > fmax(up, down);
+	m.track = s->n;
+	m.cut = m.sized = true;
+	return err ? err : add_mark(b, &m);
+}
+
+static double disk_end(const struct bands *b)
+{
+	return b->mark[b->marks - 1].at;
 }
 
 static uint64_t track_at(const struct bands *b, double at)
 {
-	size_t lo = 0, hi = b->axis_n - 1, mid;
-	const struct axis *a;
+	size_t lo = 0, hi = b->marks - 1, mid;
+	const struct mark *m;
 
 	while (lo + 1 < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (b->axis[mid].at <= at)
+		if (b->mark[mid].at <= at)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	a = &b->axis[lo];
-	if (!(a[1].at > a->at) || at <= a->at)
-		return a->track;
-	at = fmin((at - a->at) / (a[1].at - a->at), 1);
-	return a->track + (uint64_t)(at * (double)(a[1].track - a->track));
+	m = &b->mark[lo];
+	if (!(m[1].at > m->at) || at <= m->at)
+		return m->track;
+	at = fmin((at - m->at) / (m[1].at - m->at), 1);
+	return m->track + (uint64_t)(at * (double)(m[1].track - m->track));
 }
 
 /* ---- Cutting ---- */
 
 struct cutting {
-	struct bands *bands;
-	struct near *near;
-	const struct pieces *pieces;
-	const struct bands_guess *guess;
-	size_t from;		/* on the axis, behind the band's beginning */
+	struct bands *b;
+	size_t from;		/* of the marks, behind the band's beginning */
 	double at, last;	/* sweeps of the last clear band */
-	size_t room;
-	unsigned asked, failed;
+	unsigned asked, failed;	/* ends of bands */
 };
 
 static double lacking(double each)
@@ -138,26 +199,25 @@ static double lacking(double each)
 /* How well sweeps of that length explain the marks up to their end. */
 static double score(const struct cutting *c, double each)
 {
-	const struct bands *b = c->bands;
+	const struct bands *b = c->b;
 	double may = lacking(each), end = c->at + each * b->surfaces;
 	double last = 0, k, explained = 0, strange = 0, ends = 0, off, sum = 0;
 
-	for (size_t i = c->from; i < b->axis_n; i++) {
-		const struct axis *a = &b->axis[i];
+	for (size_t i = c->from; i < b->marks; i++) {
+		const struct mark *m = &b->mark[i];
 
-		if (!a->mark || a->at <= c->at + may)
+		if (!m->cut || m->at <= c->at + may)
 			continue;
-		if (a->at > end + may)
+		if (m->at > end + may)
 			break;
-		k = floor((a->at - c->at) / each + 0.5);
-		off = fabs(a->at - c->at - k * each);
-		if (a->at >= end - may) {
+		k = floor((m->at - c->at) / each + 0.5);
+		off = fabs(m->at - c->at - k * each);
+		if (m->at >= end - may) {
 			ends = WORTH_END - WORTH_EXACT * off / may;
 			continue;
 		}
-		if (!c->guess->inside || (a->sized && !c->pieces->uneven) ||
-		    off > may) {
-			strange += a->sized ? STRANGE_SIZE : STRANGE_SKEW;
+		if (!b->inside || (m->sized && !b->uneven) || off > may) {
+			strange += m->sized ? STRANGE_SIZE : STRANGE_SKEW;
 		} else if (k > last) {
 			explained++;
 			sum += off;
@@ -165,7 +225,7 @@ static double score(const struct cutting *c, double each)
 		last = k;
 	}
 	strange += WORTH_EXACT * sum / may;
-	if (c->guess->inside)
+	if (b->inside)
 		strange += MISSING * (b->surfaces - 1 - explained);
 	return explained - strange + ends;
 }
@@ -175,14 +235,14 @@ static double snap(const struct cutting *c, double end, double may)
 {
 	double best = end, off = may;
 
-	for (size_t i = c->from; i < c->bands->axis_n; i++) {
-		const struct axis *a = &c->bands->axis[i];
+	for (size_t i = c->from; i < c->b->marks; i++) {
+		const struct mark *m = &c->b->mark[i];
 
-		if (a->at > end + may)
+		if (m->at > end + may)
 			break;
-		if (a->mark && fabs(a->at - end) <= off) {
-			off = fabs(a->at - end);
-			best = a->at;
+		if (m->cut && fabs(m->at - end) <= off) {
+			off = fabs(m->at - end);
+			best = m->at;
 		}
 	}
 	return best;
@@ -191,8 +251,12 @@ static double snap(const struct cutting *c, double end, double may)
 static void try_each(const struct cutting *c, double each, double *best,
 		     double *best_each)
 {
-	double s = score(c, each);
+	double s;
 
+	if (each < EACH_LEAST ||
+	    c->at + each * c->b->surfaces > disk_end(c->b) + LACKING)
+		return;
+	s = score(c, each) + (fabs(each - c->last) <= ALIKE ? WORTH_ALIKE : 0);
 	if (s > *best) {
 		*best = s;
 		*best_each = each;
@@ -201,85 +265,117 @@ static void try_each(const struct cutting *c, double each, double *best,
 
 /* How long sweeps are from here on, and how well that goes: as long as they
  * were, or some of them end at one of the next marks. */
-static double find_each(const struct cutting *c, double longest, double *each)
+static double find_each(const struct cutting *c, double *each)
 {
-	const struct bands *b = c->bands;
-	double best = -INFINITY, n, end = b->axis[b->axis_n - 1].at;
+	const struct bands *b = c->b;
+	double best = -INFINITY;
 	unsigned marks = 0;
 
 	*each = 0;
-	if (c->last > 0 && c->at + c->last * b->surfaces <= end + LACKING)
-		try_each(c, c->last, &best, each);
-	for (size_t i = c->from; i < b->axis_n && marks < MARKS_AHEAD; i++) {
-		if (!b->axis[i].mark)
+	try_each(c, c->last, &best, each);
+	/* All that shows, and nothing else? */
+	if (best > (b->inside ? b->surfaces - 1 : 0) + WORTH_END)
+		return best;
+	for (size_t i = c->from; i < b->marks && marks < MARKS_AHEAD; i++) {
+		if (!b->mark[i].cut)
 			continue;
 		marks++;
-		for (uint32_t k = 1; k <= b->surfaces; k++) {
-			n = (b->axis[i].at - c->at) / k;
-			if (n < EACH_LEAST)
-				break;
-			if (n <= longest &&
-			    c->at + n * b->surfaces <= end + LACKING)
-				try_each(c, n, &best, each);
-		}
+		for (uint32_t k = 1; k <= b->surfaces; k++)
+			try_each(c, (b->mark[i].at - c->at) / k, &best, each);
 	}
 	return best;
 }
 
-/* Are two sweeps of one length, so many further on, of one band? */
-static int same_band(struct cutting *c, const struct band *band, uint32_t by,
-		     int *yes)
+static bool runs_in(enum way way, uint32_t sweep)
 {
-	double part = 0.15 + 0.7 * (double)(env_random(c->near->prober->env) %
-					    1000) / 1000;
-	double to = c->guess->turns && by % 2 ? 1 - part : part, limit_ns;
-	uint32_t reach = (uint32_t)(band->each / REACH);
-	int err = near_ruled(c->near, c->pieces, reach ? reach : 1, &limit_ns);
-
-	*yes = 0;
-	if (err || isnan(limit_ns))
-		return err;
-	return near_ask(c->near,
-			track_at(c->bands, band->at + band->each * part),
-			track_at(c->bands, band->at + band->each * (by + to)),
-			(uint32_t)(band->each / STRAY), limit_ns, true, yes);
+	switch (way) {
+	case WAY_IN:
+		return true;
+	case WAY_OUT:
+		return false;
+	case WAY_TURNS_IN:
+		return sweep % 2 == 0;
+	default:
+		return sweep % 2;
+	}
 }
 
-/* Does a band begin where one is believed to?  If not, so many sweeps further
- * on another one does. */
-static int find_begin(struct cutting *c, const struct band *band,
-		      uint32_t *off)
+/* Where a sweep is that goes on for so long; anywhere, if none does. */
+static uint64_t place_for(void *arg, uint32_t tracks)
 {
-	uint32_t lo = 0, hi = c->bands->surfaces - 1, mid;
-	int yes, err = same_band(c, band, hi, &yes);
+	const struct bands *b = arg;
 
-	*off = 0;
+	for (unsigned i = 0; i < PICKS; i++) {
+		const struct mark *m = &b->mark[near_below(b->near,
+							   b->marks - 1)];
+		uint64_t length = m[1].track - m->track;
+
+		if (length > tracks + tracks / 4)
+			return m->track + near_below(b->near, length - tracks);
+	}
+	return near_below(b->near, geom_tracks(b->near->geom));
+}
+
+/* Where a part of a sweep is, counted from the outside. */
+static uint64_t track_of(const struct bands *b, const struct band *v,
+			 uint32_t sweep, double part)
+{
+	if (!runs_in(b->way, sweep))
+		part = 1 - part;
+	return track_at(b, v->at + v->each * sweep + (v->each - 1) * part);
+}
+
+/* From lo to hi. */
+static double between(const struct bands *b, double lo, double hi)
+{
+	return lo + (hi - lo) * (double)near_below(b->near, 1000) / 1000;
+}
+
+/* Are a part of one sweep and a part of another near each other, as sweeps of
+ * that band go? */
+static int ask(struct bands *b, const struct band *v, uint64_t from,
+	       uint64_t to, unsigned reach, int *answer)
+{
+	double ns;
+	int err = near_limit(b->near, (uint32_t)fmax(1, v->each / reach),
+			     place_for, b, &ns);
+
+	*answer = 0;
+	if (err || isnan(ns))
+		return err;
+	return near_ask(b->near, from, to, (uint32_t)(v->each / STRAY), ns,
+			answer);
+}
+
+/* Is a sweep so many further on of the same band? */
+static int same_band(struct bands *b, const struct band *v, uint32_t by,
+		     int *yes)
+{
+	double part = between(b, 0.15, 0.85);
+
+	return ask(b, v, track_of(b, v, 0, part), track_of(b, v, by, part),
+		   REACH, yes);
+}
+
+/* Does a band end where it is believed to?  If not, after so many sweeps
+ * another one begins. */
+static int find_end(struct cutting *c, const struct band *v, uint32_t *sweeps)
+{
+	uint32_t lo = 0, hi = c->b->surfaces - 1, mid;
+	int yes, err = same_band(c->b, v, hi, &yes);
+
+	*sweeps = c->b->surfaces;
 	c->asked++;
 	if (err || yes >= 0)
 		return err;
 	c->failed++;
-	while (hi - lo > 1 && !err) {
+	while (hi - lo > 1 && !err && c->failed < c->asked) {
 		mid = lo + (hi - lo) / 2;
-		err = same_band(c, band, mid, &yes);
+		err = same_band(c->b, v, mid, &yes);
 		*(yes > 0 ? &lo : &hi) = mid;
 	}
-	*off = hi;
+	*sweeps = hi;
 	return err;
-}
-
-static int add_band(struct cutting *c, const struct band *band)
-{
-	struct bands *b = c->bands;
-	int err = array_grow(&b->v, &c->room, b->n, sizeof(*b->v));
-	struct band *last = b->v + b->n;
-
-	if (err)
-		return err;
-	*last = *band;
-	if (b->n++)
-		last->cylinder = last[-1].cylinder +
-				 (uint32_t)ceil(last[-1].each);
-	return 0;
 }
 
 /* Is it like the one before, that was right? */
@@ -289,60 +385,40 @@ static bool goes_on(const struct bands *b, double each)
 	       fabs(b->v[b->n - 1].each - each) <= ALIKE;
 }
 
-static int cut_one(struct cutting *c, double longest)
+static int cut_one(struct cutting *c)
 {
-	struct bands *b = c->bands;
-	struct band band = { .at = c->at };
-	double best = find_each(c, longest, &band.each);
-	uint32_t off = 0;
-	int err = 0;
+	struct bands *b = c->b;
+	struct band v = { .at = c->at };
+	uint32_t sweeps = b->surfaces;
+	double each;
+	int err = array_grow(&b->v, &b->room, b->n, sizeof(*b->v));
 
-	if (band.each <= 0)
-		band.each = (b->axis[b->axis_n - 1].at - c->at) / b->surfaces;
-	band.clear = best > 0;
+	v.clear = find_each(c, &v.each) > 0;
+	if (v.each <= 0)
+		v.each = (disk_end(b) - c->at) / b->surfaces;
+	each = v.each;
 	/* Of short ones seeks tell little; what follows will show. */
-	if (band.clear && !goes_on(b, band.each) &&
-	    band.each > fmax(SHORT, c->last / 4))
-		err = find_begin(c, &band, &off);
-	if (band.clear && !off && band.each > SHORT)
-		c->last = band.each;
-	if (off) {
-		/* Those before are what is left of another one. */
-		c->at = snap(c, c->at + band.each * off, lacking(band.each));
-		band.each *= (double)off / b->surfaces;
-		band.clear = false;
-	} else {
-		c->at = snap(c, c->at + band.each * b->surfaces,
-			     lacking(band.each));
+	if (!err && v.clear && !goes_on(b, each) &&
+	    each > fmax(SHORT, c->last / 4))
+		err = find_end(c, &v, &sweeps);
+	if (err)
+		return err;
+	if (sweeps < b->surfaces) {
+		/* What is left of another one. */
+		v.each *= (double)sweeps / b->surfaces;
+		v.clear = false;
+	} else if (v.clear && each > SHORT) {
+		c->last = each;
 	}
-	return err ? err : add_band(c, &band);
+	if (b->n)
+		v.cylinder = b->v[b->n - 1].cylinder +
+			     (uint32_t)ceil(b->v[b->n - 1].each);
+	b->v[b->n++] = v;
+	c->at = snap(c, c->at + each * sweeps, lacking(each));
+	return 0;
 }
 
-/* Wherever it is asked, it is wrong. */
-static bool is_vain(const struct cutting *c)
-{
-	return (c->asked >= ASKED_LEAST && c->failed == c->asked) ||
-	       (c->asked > ASKED_MOST && c->failed * 4 > c->asked * 3);
-}
-
-static int cut_all(struct cutting *c, double longest)
-{
-	struct bands *b = c->bands;
-	double end = b->axis[b->axis_n - 1].at;
-	int err = 0;
-
-	while (!err && c->at + EACH_LEAST * b->surfaces < end) {
-		while (c->from < b->axis_n &&
-		       b->axis[c->from].at <= c->at + 0.5)
-			c->from++;
-		err = cut_one(c, longest);
-		if (near_late(c->near) || is_vain(c))
-			break;
-	}
-	return err;
-}
-
-/* Of most tracks. */
+/* Sweeps of most tracks. */
 static int find_usual(struct bands *b)
 {
 	double *v = calloc(b->n + 1, sizeof(*v)), all = 0, sum = 0;
@@ -362,291 +438,251 @@ static int find_usual(struct bands *b)
 	return 0;
 }
 
-int bands_cut(struct near *near, const struct pieces *pieces,
-	      const struct bands_guess *guess, struct bands *bands)
+/* Wherever it is asked, it is wrong. */
+static bool is_vain(const struct cutting *c)
 {
-	struct cutting c = {
-		.bands = bands, .near = near, .pieces = pieces,
-		.guess = guess,
-	};
-	int err;
-
-	*bands = (struct bands){
-		.surfaces = guess->surfaces,
-		.way = guess->turns ? BANDS_TURNS_IN : BANDS_IN,
-	};
-	err = make_axis(bands, pieces, near);
-	if (!err)
-		err = cut_all(&c, guess->sweep > 0 ? guess->sweep * LONGER :
-						     INFINITY);
-	return err ? err : find_usual(bands);
+	return c->failed && c->failed * 4 > c->asked * 3;
 }
 
-/* Near a sweep's beginning, the other one's beginning or end. */
-static int turn_try(struct near *near, const struct pieces *p, size_t i,
-		    bool turns, int *yes)
+/* Is most of the disk clear? */
+static bool is_clear(const struct bands *b)
 {
-	uint32_t n = p->v[i].tracks, reach = n / REACH;
-	double limit_ns;
-	int err = near_ruled(near, p, reach ? reach : 1, &limit_ns);
-	uint64_t a = p->v[i].track + n / 6;
+	double sum = 0;
 
-	*yes = 0;
-	if (err || isnan(limit_ns))
-		return err;
-	return near_ask(near, a, turns ? a + 2 * (n - n / 6) : a + n,
-			n / (uint32_t)STRAY, limit_ns, true, yes);
+	for (size_t i = 0; i < b->n; i++)
+		sum += b->v[i].clear ? b->v[i].each * b->surfaces : 0;
+	return b->n && sum >= CLEAR * disk_end(b);
 }
 
-int bands_turn(struct near *near, const struct pieces *pieces, int *votes)
+static int cut(struct bands *b)
 {
-	int back, same, err = 0;
-	size_t i;
+	struct cutting c = { .b = b };
+	int err = 0;
 
-	*votes = 0;
-	for (unsigned tries = 0; tries < TURN_TRIES && !err; tries++) {
-		i = env_random(near->prober->env) % pieces->n;
-		if (i + 1 == pieces->n || pieces->v[i].tracks < GROUP_LEAST ||
-		    pieces->v[i].tracks != pieces->v[i + 1].tracks)
-			continue;
-		err = turn_try(near, pieces, i, true, &back);
-		if (!err)
-			err = turn_try(near, pieces, i, false, &same);
-		*votes += (back > 0) - (same > 0);
-		if (abs(*votes) >= BANDS_VOTES)
-			break;
+	b->n = 0;
+	while (!err && c.at + EACH_LEAST * b->surfaces < disk_end(b)) {
+		while (c.from < b->marks && b->mark[c.from].at <= c.at + 0.5)
+			c.from++;
+		err = cut_one(&c);
+		if (is_vain(&c)) {
+			b->n = 0;
+			return err;
+		}
+		prober_pause_now(b->near->prober);
 	}
-	return err;
-}
-
-void bands_fini(struct bands *bands)
-{
-	free(bands->v);
-	free(bands->axis);
-	*bands = (struct bands){ 0 };
+	return err ? err : find_usual(b);
 }
 
 /* ---- Placing ---- */
 
-static bool runs_in(enum bands_way way, uint32_t sweep)
+static int place(const struct bands *b, struct geom **out)
 {
-	switch (way) {
-	case BANDS_IN:
-		return true;
-	case BANDS_OUT:
-		return false;
-	case BANDS_TURNS_IN:
-		return sweep % 2 == 0;
-	default:
-		return sweep % 2;
-	}
-}
-
-int bands_place(const struct bands *bands, struct near *near,
-		struct geom **out)
-{
-	const struct geom *geom = near->geom;
-	struct geom_build *b = place_begin(geom);
-	int err = b && bands->n ? 0 : -ENOMEM;
-	const struct band *v = bands->v;
+	const struct geom *geom = b->near->geom;
+	struct geom_build *build = place_begin(geom);
+	int err = build ? 0 : -ENOMEM;
 	size_t i = 0, k = 0;
 	struct geom_track t;
 
 	for (uint64_t n = 0; n < geom_tracks(geom) && !err; n++) {
-		const struct axis *a;
+		const struct mark *m;
 		uint32_t sweep;
-		double at;
+		double at, each;
 
-		prober_pause(near->prober, n);
-		while (k + 2 < bands->axis_n && bands->axis[k + 1].track <= n)
+		prober_pause(b->near->prober, n);
+		while (k + 2 < b->marks && b->mark[k + 1].track <= n)
 			k++;
-		a = &bands->axis[k];
-		at = a->at + (double)(n - a->track) * (a[1].at - a->at) /
-				     (double)(a[1].track - a->track);
-		while (i + 1 < bands->n && v[i + 1].at <= at)
+		m = &b->mark[k];
+		at = m->at + (double)(n - m->track) * (m[1].at - m->at) /
+				     (double)(m[1].track - m->track);
+		while (i + 1 < b->n && b->v[i + 1].at <= at)
 			i++;
-		at = (at - v[i].at) / v[i].each;
-		sweep = (uint32_t)fmin(at, bands->surfaces - 1);
-		at = fmin(at - sweep, 1) * (v[i].each - 1);
-		if (!runs_in(bands->way, sweep))
-			at = v[i].each - 1 - at;
+		each = b->v[i].each;
+		at = (at - b->v[i].at) / each;
+		sweep = (uint32_t)fmin(at, b->surfaces - 1);
+		at = fmin(at - sweep, 1) * (each - 1);
+		if (!runs_in(b->way, sweep))
+			at = each - 1 - at;
 		geom_track_at(geom, n, &t);
-		err = place_track(b, &t, sweep, v[i].cylinder + llrint(at));
+		err = place_track(build, &t, sweep,
+				  b->v[i].cylinder + llrint(at));
 	}
-	return place_end(b, err, near->prober, out);
+	return place_end(build, err, b->near->prober, out);
 }
 
 /* ---- Proof ---- */
 
-/* Pairs that are asked for. */
+/* Pairs that are asked for, the last kind after which way sweeps run has been
+ * decided. */
 enum pair {
 	PAIR_SAME,		/* one cylinder, two sweeps of a band */
 	PAIR_INSIDE,		/* one band, cylinders that are far apart */
-	PAIR_NEXT,		/* the same place of the next band, or the
-				 * place opposite */
+	PAIR_NEXT,		/* the same place of the next band */
+	PAIR_OPPOSITE,		/* as if it were the next sweep of one band */
 	PAIR_EDGE,		/* where two bands meet */
 	PAIRS
 };
 
-struct proof {
-	struct bands *bands;
-	struct near *near;
-	double limit_ns, edge_ns;
-	uint32_t stray;
+static const struct {
+	int tries;
+	double least;		/* how much more often than not */
+} rows[PAIRS] = {
+	[PAIR_SAME] = { 32, 0.7 },
+	[PAIR_INSIDE] = { 24, 0.6 },
+	[PAIR_NEXT] = { 16, 0.6 },
+	[PAIR_OPPOSITE] = { 16, 0.6 },
+	/* Angles are known worse there, and the way has been decided. */
+	[PAIR_EDGE] = { 12, 0 },
 };
 
-static uint64_t below(const struct proof *p, uint64_t n)
+/* A band of which enough shows and the next one, most likely a long one; where
+ * there are none side by side it can't be proven. */
+static const struct band *pick(const struct bands *b)
 {
-	return env_random(p->near->prober->env) % n;
-}
-
-/* From lo to hi. */
-static double between(const struct proof *p, double lo, double hi)
-{
-	return lo + (hi - lo) * (double)below(p, 1000) / 1000;
-}
-
-static uint64_t track_of(const struct proof *p, const struct band *band,
-			 uint32_t sweep, double part)
-{
-	if (!runs_in(p->bands->way, sweep))
-		part = 1 - part;
-	return track_at(p->bands, band->at + band->each * sweep +
-				  (band->each - 1) * part);
-}
-
-/* A band that is as long as most, and the next one; where there are none side
- * by side it can't be proven. */
-static const struct band *pick(const struct proof *p)
-{
-	const struct bands *b = p->bands;
-
 	for (unsigned i = 0; i < PICKS && b->n > 1; i++) {
-		const struct band *v = &b->v[below(p, b->n - 1)];
+		const struct band *v = &b->v[near_below(b->near, b->n - 1)];
 
-		if (v->clear && v[1].clear && v->each > b->usual / 2 &&
-		    v[1].each > b->usual / 2)
+		if (v->clear && v[1].clear && v->each >= GROUP_LEAST &&
+		    v[1].each >= GROUP_LEAST &&
+		    between(b, 0, b->usual) < v->each)
 			return v;
 	}
 	return NULL;
 }
 
 /* 1: as it must be, -1: not, 0: can't be told. */
-static int ask(struct proof *p, enum pair pair, int *answer)
+static int ask_pair(struct bands *b, enum pair pair, int *answer)
 {
-	const struct band *v = pick(p);
-	uint32_t n = p->bands->surfaces, a = (uint32_t)below(p, n), c;
-	double at = between(p, 0.08, 0.92), to = at;
+	const struct band *v = pick(b);
+	uint32_t n = b->surfaces, a = (uint32_t)near_below(b->near, n), c;
+	double at = between(b, 0.08, 0.92), to = at;
 	int err;
 
 	*answer = 0;
 	if (!v)
 		return 0;
-	c = (a + 1 + (uint32_t)below(p, n - 1)) % n;
+	c = (a + 1 + (uint32_t)near_below(b->near, n - 1)) % n;
 	if (pair == PAIR_EDGE) {
-		at = between(p, 0.97, 1);
-		to = between(p, 0, 0.03);
+		at = between(b, 0.97, 1);
+		to = between(b, 0, 0.03);
 	} else if (pair == PAIR_INSIDE) {
-		at = between(p, 0.05, 0.2);
-		to = between(p, 0.8, 0.95);
-	} else if (pair == PAIR_NEXT && below(p, 2)) {
-		/* As if it were the next sweep of one band. */
-		at = between(p, 0.08, 0.6);
+		/* Where two or three sweeps would be taken for one: theirs. */
+		static const double by[] = { 0.5, 0.667, 0 };
+
+		at = between(b, 0.05, 0.28);
+		to = by[near_below(b->near, 3)];
+		to = to > 0 ? at + to : 1 - at;
+	} else if (pair == PAIR_OPPOSITE) {
+		at = between(b, 0.08, 0.36);
 		to = 1 - at;
 	}
-	err = near_ask(p->near, track_of(p, v, a, at),
-		       track_of(p, v + (pair > PAIR_INSIDE), c, to), p->stray,
-		       pair == PAIR_EDGE ? p->edge_ns : p->limit_ns, true,
-		       answer);
-	if (pair == PAIR_INSIDE || pair == PAIR_NEXT)
+	err = ask(b, v, track_of(b, v, a, at),
+		  track_of(b, v + (pair > PAIR_INSIDE), c, to),
+		  pair == PAIR_EDGE ? EDGE_REACH : REACH, answer);
+	if (pair != PAIR_SAME && pair != PAIR_EDGE)
 		*answer = -*answer;
 	return err;
 }
 
-/* How much more often than not. */
-static int vote(struct proof *p, enum pair pair, unsigned n, int *sum)
+/* How much more often than not; stops when that can't be enough any more. */
+static int vote(struct bands *b, enum pair pair, int tries, int *sum)
 {
-	int one, err = 0;
+	int least = (int)ceil(rows[pair].least * tries), one, err = 0;
 
 	*sum = 0;
-	for (unsigned i = 0; i < n && !err; i++) {
-		err = ask(p, pair, &one);
+	for (int i = 0; i < tries && !err && *sum + tries - i >= least; i++) {
+		err = ask_pair(b, pair, &one);
 		*sum += one;
 	}
 	return err;
 }
 
 /* Do the first sweeps run inwards or outwards? */
-static int choose_way(struct proof *p)
+static int choose_way(struct bands *b)
 {
-	enum bands_way in = p->bands->way;
-	int inwards, outwards = 0, err = vote(p, PAIR_EDGE, CHOOSE_PAIRS,
+	enum way in = b->way;
+	int inwards, outwards = 0, err = vote(b, PAIR_EDGE, CHOOSE_PAIRS,
 					      &inwards);
 
-	p->bands->way = in + 1;
+	b->way = in + 1;
 	if (!err)
-		err = vote(p, PAIR_EDGE, CHOOSE_PAIRS, &outwards);
+		err = vote(b, PAIR_EDGE, CHOOSE_PAIRS, &outwards);
 	if (inwards >= outwards)
-		p->bands->way = in;
+		b->way = in;
 	return err;
 }
 
-/* Enough of each kind, agreeing less not?  Where bands meet angles are known
- * worse, and which way sweeps run has been decided. */
-static int ask_all(struct proof *p, double *share)
+/* Enough of each kind, agreeing less not? */
+static int prove(struct bands *b, double *share)
 {
-	static const unsigned tries[PAIRS] = {
-		[PAIR_SAME] = 24, [PAIR_INSIDE] = 16, [PAIR_NEXT] = 24,
-		[PAIR_EDGE] = 12,
-	};
-	static const double least[PAIRS] = {
-		[PAIR_SAME] = 0.55, [PAIR_INSIDE] = 0.55, [PAIR_NEXT] = 0.55,
-		[PAIR_EDGE] = 0,
-	};
 	double sum = 0, all = 0;
 	int yes, err = 0;
 
 	*share = 0;
-	for (unsigned i = 0; i < PAIRS && !err; i++) {
-		err = vote(p, i, tries[i], &yes);
-		if (err || (double)yes < least[i] * tries[i])
+	for (enum pair i = 0; i < PAIRS && !err; i++) {
+		if (i == PAIR_EDGE)
+			err = choose_way(b);
+		if (!err)
+			err = vote(b, i, rows[i].tries, &yes);
+		if (err || yes < rows[i].least * rows[i].tries)
 			return err;
-		sum += tries[i] + yes;
-		all += 2 * tries[i];
+		sum += rows[i].tries + yes;
+		all += 2 * rows[i].tries;
 	}
 	*share = !err && sum >= ALL_LEAST * all ? sum / all : 0;
 	return err;
 }
 
-static double clear_share(const struct bands *b)
-{
-	double sum = 0;
+/* ---- All that may be ---- */
 
-	for (size_t i = 0; i < b->n; i++)
-		sum += b->v[i].clear ? b->v[i].each * b->surfaces : 0;
-	return sum / b->axis[b->axis_n - 1].at;
+static int try_surfaces(struct bands *b, uint32_t surfaces, double *share)
+{
+	static const enum way ways[] = { WAY_IN, WAY_TURNS_IN };
+	int err = 0;
+
+	b->surfaces = surfaces;
+	*share = 0;
+	for (unsigned i = 0; i < 2 && !err && *share <= 0; i++) {
+		b->way = ways[i];
+		err = cut(b);
+		if (!err && is_clear(b))
+			err = prove(b, share);
+	}
+	return err;
 }
 
-int bands_prove(struct bands *bands, struct near *near,
-		const struct pieces *pieces, double *share)
+static int find(struct bands *b, struct heads *heads, struct geom **out)
 {
-	struct proof p = {
-		.bands = bands, .near = near,
-		.stray = (uint32_t)(bands->usual / STRAY),
-	};
-	uint32_t reach = (uint32_t)(bands->usual / REACH);
-	int err;
+	double share = 0;
+	int err = 0;
 
-	*share = 0;
-	if (!bands->n || clear_share(bands) < CLEAR)
-		return 0;
-	err = near_ruled(near, pieces, reach ? reach : 1, &p.limit_ns);
+	for (unsigned i = 0; i < 2 && !err; i++) {
+		b->inside = !i;
+		for (uint32_t n = SURFACES_MOST;
+		     n > 1 && !err && !*out && !near_late(b->near); n--) {
+			err = try_surfaces(b, n, &share);
+			if (!err && share > 0)
+				err = place(b, out);
+		}
+	}
+	if (*out)
+		*heads = (struct heads){
+			.order = HEADS_SERPENTINE, .surfaces = b->surfaces,
+			.group = (uint32_t)lrint(b->usual),
+			.confidence_ppm = (uint32_t)(SEEKS_PPM * share),
+		};
+	return err;
+}
+
+int bands_find(struct near *near, const struct symbols *symbols,
+	       struct heads *heads, struct geom **out)
+{
+	struct bands b = { .near = near };
+	int err = make_marks(&b, symbols);
+
+	*out = NULL;
 	if (!err)
-		err = near_ruled(near, pieces,
-				 (uint32_t)(bands->usual / EDGE_REACH),
-				 &p.edge_ns);
-	if (err || isnan(p.limit_ns) || isnan(p.edge_ns))
-		return err;
-	err = choose_way(&p);
-	return err ? err : ask_all(&p, share);
+		err = find(&b, heads, out);
+	free(b.mark);
+	free(b.v);
+	return err;
 }

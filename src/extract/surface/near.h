@@ -11,36 +11,36 @@
 
 #include "extract/mech/reach.h"
 #include "extract/probe/probe.h"
-#include "extract/surface/pieces.h"
 
 struct near {
 	struct prober *prober;
 	const struct geom *geom;
 	struct reach_clock clock;
-	double least_ns;	/* between any two tracks; 0: can't be told */
 	uint64_t until_ns;	/* 0: as long as it takes */
-	double ruled_ns[64];	/* two for each power of two of tracks; 0: not
+	double limit_ns[64];	/* two for each power of two of tracks; 0: not
 				 * yet */
 };
 
-/* Or why measuring had to stop; so do all. */
-int near_begin(struct near *near, struct prober *prober,
-	       const struct geom *geom, double period_ns, uint64_t most_ns);
+void near_begin(struct near *near, struct prober *prober,
+		const struct geom *geom, double period_ns, uint64_t most_ns);
 
 bool near_late(const struct near *near);
 
-/* How long it takes between tracks so far apart, in one piece if pieces are so
- * long; NAN: can't be told. */
-int near_ruler(struct near *near, const struct pieces *pieces, uint32_t tracks,
-	       double *ns);
+/* Any number below. */
+uint64_t near_below(const struct near *near, uint64_t most);
 
-/* The same for about so many, measured once. */
-int near_ruled(struct near *near, const struct pieces *pieces, uint32_t tracks,
+/*
+ * How long it takes between tracks about so many apart, in one sweep: `place`
+ * says where one is that has as many behind it.  Measured once.  NAN: can't be
+ * told.  0, or why measuring had to stop; so does near_ask.
+ */
+int near_limit(struct near *near, uint32_t tracks,
+	       uint64_t (*place)(void *arg, uint32_t tracks), void *arg,
 	       double *ns);
 
 /* Does it take less, between tracks no further from those than `stray`?  1: it
- * does, -1: it does not, 0: can't be told.  `sure`: asked until it is. */
+ * does, -1: it does not, 0: can't be told. */
 int near_ask(struct near *near, uint64_t a, uint64_t b, uint32_t stray,
-	     double ns, bool sure, int *answer);
+	     double ns, int *answer);
 
 #endif
