@@ -107,7 +107,7 @@ static bool is_between(const struct prove *p, size_t i)
 
 	return whole_beside(p, i, -1) && whole_beside(p, i, 1) &&
 	       c[-1].size == c[1].size && c[1].size > c->size &&
-	       c->size >= SHORT_LEAST * c[1].size;
+	       c->nominal <= c[1].size && c->size >= SHORT_LEAST * c[1].size;
 }
 
 /* The last track of each cylinder, without its spares, comes again. */
