@@ -74,15 +74,20 @@ static bool is_turn(const struct parts *g, double turns, double pitch)
 	       fabs(turns + g->spared * pitch - 1) <= TURN_OFF;
 }
 
+/* Do the units of a stretch pass as those of a track? */
+static bool passes_as(const struct segment *s, const struct store_track *t)
+{
+	return fabs(t->pitch / s->pitch - 1) <
+	       LIKE_PITCH + LIKE_SIGMAS * s->pitch_sigma / s->pitch;
+}
+
 /* By a unit too long or too short for a turn, where all others are alike: a
  * unit that lies elsewhere may be between them. */
 static bool is_unlike(const struct parts *g, const struct segment *s)
 {
 	const struct store_track *t = &g->gap.before;
 
-	return between_alike(&g->gap) && s->units != t->size &&
-	       fabs(t->pitch / s->pitch - 1) <
-		       LIKE_PITCH + LIKE_SIGMAS * s->pitch_sigma / s->pitch;
+	return between_alike(&g->gap) && s->units != t->size && passes_as(s, t);
 }
 
 /* It is not certain either where that begins which is behind a soft end. */
@@ -216,8 +221,9 @@ static int measure_all(struct parts *g)
 	return err;
 }
 
-/* Of what a neighbour leaves of a turn some units may be spares. */
-static int learn_spares(struct parts *g, const struct store_track *t)
+/* How fast the units of a neighbour pass; and of what it leaves of a turn some
+ * may be spares. */
+static int learn_from(struct parts *g, struct store_track *t)
 {
 	struct segment s = {
 		.first = t->first, .units = t->size, .pitch = t->pitch,
@@ -228,6 +234,7 @@ static int learn_spares(struct parts *g, const struct store_track *t)
 
 	if (err || !good)
 		return err;
+	t->pitch = s.pitch;
 	spared = round(1 / s.pitch - t->size);
 	if (spared > g->spared && spared <= SPARES_MOST &&
 	    fabs((t->size + spared) * s.pitch - 1) <= TURN_OFF)
@@ -363,7 +370,8 @@ static bool count_usual(const struct gap *gap, unsigned *like_before,
 /*
  * No track is longer than a turn: those that fill a gap with as many units as
  * they have if they are like the ones around it lack none, and so no leap need
- * be seen between them.  They have to lie on lines, each of them.
+ * be seen between them.  They have to lie on lines, each of them, and to pass
+ * as those: 426 and 408 units are as many as 423 and 411.
  */
 static int try_usual(struct parts *g, bool *good)
 {
@@ -385,7 +393,8 @@ static int try_usual(struct parts *g, bool *good)
 		};
 		err = segment_line(g->r, &p->s, good);
 		p->turns = (double)p->s.units * p->s.pitch;
-		*good = *good && is_turn(g, p->turns, p->s.pitch);
+		*good = *good && is_turn(g, p->turns, p->s.pitch) &&
+			passes_as(&p->s, t);
 		/* The ends of two zones may be as long as a track together. */
 		if (!err && *good && !between_alike(gap))
 			err = segment_holds(g->r, &p->s, OFF, good);
@@ -399,10 +408,10 @@ int gap_close(struct reader *reader, const struct gap *gap,
 {
 	struct parts g = { .r = reader, .gap = *gap };
 	bool again, good = false;
-	int err = learn_spares(&g, &gap->before);
+	int err = learn_from(&g, &g.gap.before);
 
 	if (!err)
-		err = learn_spares(&g, &gap->behind);
+		err = learn_from(&g, &g.gap.behind);
 	if (!err)
 		err = try_usual(&g, &good);
 	again = !good;
