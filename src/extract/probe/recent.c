@@ -1,8 +1,8 @@
 /*
  * recent.c - a ring of ranges, the last of which may still grow.
  *
- * Segments are taken over least recently used first, and one that is gone on
- * from keeps its place: counting reads instead errs to the safe side.
+ * Segments are taken over least recently used first, and what goes on from one
+ * that is there, or is of it, uses that one.
  */
 #include "extract/probe/recent.h"
 
@@ -28,11 +28,33 @@ bool recent_streams(const struct recent *recent, uint64_t unit)
 	       unit - recent->read_end <= recent->ahead;
 }
 
+/* What goes on from a range, or is of it, makes that the last one used: it is
+ * taken out of its place, and is part of [*first, *end). */
+static void renew(struct recent *recent, uint64_t *first, uint64_t *end)
+{
+	unsigned n = recent->depth < RECENT_MAX ? recent->depth : RECENT_MAX;
+
+	for (unsigned i = 1; i <= n; i++) {
+		unsigned k = (recent->next + RECENT_MAX - i) % RECENT_MAX;
+
+		if (*first < recent->ring[k].first ||
+		    *first > recent->ring[k].end)
+			continue;
+		*first = recent->ring[k].first;
+		if (*end < recent->ring[k].end)
+			*end = recent->ring[k].end;
+		for (; --i; k = (k + 1) % RECENT_MAX)
+			recent->ring[k] = recent->ring[(k + 1) % RECENT_MAX];
+		recent->next = k;
+		return;
+	}
+}
+
 void recent_add(struct recent *recent, uint64_t first, uint64_t end,
 		bool idle)
 {
 	unsigned last = (recent->next + RECENT_MAX - 1) % RECENT_MAX;
-	uint64_t got;
+	uint64_t got, keep = end;
 
 	if (recent->read_end != UINT64_MAX) {
 		got = idle ? recent->ahead : recent->slack;
@@ -40,8 +62,9 @@ void recent_add(struct recent *recent, uint64_t first, uint64_t end,
 			got = first - recent->read_end;
 		recent->ring[last].end = recent->read_end + got;
 	}
+	renew(recent, &first, &keep);
 	recent->ring[recent->next].first = first;
-	recent->ring[recent->next].end = end;
+	recent->ring[recent->next].end = keep;
 	recent->next = (recent->next + 1) % RECENT_MAX;
 	recent->read_end = end;
 }

@@ -122,8 +122,15 @@ START_TEST(recent_holds_what_may_be_cached)
 	/* On the way: all in between was. */
 	recent_add(&r, 5080, 5081, false);
 	ck_assert(recent_has(&r, 5040));
-	/* Two reads ago is forgotten. */
+	/* With them, which makes one of two. */
+	ck_assert(recent_has(&r, 1000));
+	/* What was not used since two others were is forgotten. */
+	recent_add(&r, 9000, 9001, false);
 	ck_assert(!recent_has(&r, 1000));
+	recent_add(&r, 5005, 5006, false);
+	recent_add(&r, 20000, 20001, false);
+	ck_assert(recent_has(&r, 5000));
+	ck_assert(!recent_has(&r, 9000));
 }
 END_TEST
 
