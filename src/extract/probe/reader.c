@@ -31,6 +31,9 @@
 #define PLACE_TRIES 20u
 /* Sectors that may be read before the one that is wanted. */
 #define PREFIX_MAX 256u
+/* And of a turn: the head gets to its track amid more, or two tracks are read,
+ * and then it ends with another unit. */
+#define PREFIX_TURNS 0.125
 /* Revolutions: a read that takes so long has not got all in one go, if it was
  * for something that near. */
 #define DUBIOUS_TURNS 1.4
@@ -239,6 +242,8 @@ static uint64_t before_most(const struct reader *r)
 
 	if (!r->whole)
 		return 0;
+	if (r->around > 0)
+		most = (uint64_t)fmin((double)most, PREFIX_TURNS * r->around);
 	return (double)most * r->late > CAUGHT_UP * r->noise_once ?
 		       (uint64_t)(CAUGHT_UP * r->noise_once / r->late) : most;
 }
