@@ -121,9 +121,9 @@ static uint32_t whole_count(const struct plan *p, size_t i)
 	uint32_t last = past(p, back)->count, count, usual;
 	unsigned votes;
 
-	if (last < LONG_RUN && usual_count(p) < LONG_RUN)
-		return last;
 	count = vote(p, back, p->period, PLACE_VOTERS, &votes);
+	if (last < LONG_RUN && usual_count(p) < LONG_RUN)
+		return votes > 1 ? count : last;
 	usual = votes > 1 ? count : usual_count(p);
 	if (votes < 2)
 		count = usual >= LONG_RUN && last < usual + usual / 8 ? usual :
