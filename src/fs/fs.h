@@ -186,6 +186,9 @@ struct fs_attr {
 #define FS_WRITE_ACCEPTED 0x400u	/* WRITE: a program takes the data for
 					 * written, so it may have room that
 					 * others may not */
+#define FS_WRITE_PART 0x800u	/* WRITE: before an error `result` says how much
+				 * was written, if that is something; without it
+				 * the error is told */
 
 /* FS_RENAME flags */
 #define FS_RENAME_NOREPLACE 1u
@@ -249,7 +252,7 @@ struct fs_op {
 				   ACL drops sgid; FALLOCATE: mode;
 				   FSYNC: 1 = data only; SETFLAGS: flags;
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
-				   WRITE: FS_WRITE_ACCEPTED;
+				   WRITE: FS_WRITE_ACCEPTED, FS_WRITE_PART;
 				   READ: O_DIRECT; OPEN: O_* flags;
 				   O_TRUNC: it will be truncated by a
 				   SETATTR */

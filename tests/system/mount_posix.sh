@@ -106,6 +106,25 @@ overwritten_when_full() {
 	check "$1"
 }
 
+# OPTIONS FLAG: direct writes, by the option brick or by dd's flag, that fill the
+# disk have written what they say, and say that it is full.
+counted_by_direct_write() {
+	"$tools/mkfs.traxfs" -f "$image" >/dev/null || fail "mkfs"
+	"$tools/traxfs" -o "noloop$1" "$image" "$mnt" || fail "mount"
+	LC_ALL=C timeout 120 dd if=/dev/zero of="$mnt/fill" bs=1000k $2 \
+		2>"$work/said" && fail "a full disk is not told"
+	grep -q "No space left" "$work/said" || fail "$(cat "$work/said")"
+	said=$(awk '/ copied/ { print $1 }' "$work/said")
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	"$tools/traxfs" -o noloop "$image" "$mnt" || fail "mount"
+	has=$(stat -c %s "$mnt/fill")
+	[ "$said" = "$has" ] || fail "direct writes say $said bytes of $has"
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$image"
+}
+
 # WAY ROOM: what many open files have at their ends in the kernel's cache has
 # room, whatever another program takes of the disk meanwhile.
 crowd_is_there() {
@@ -130,6 +149,8 @@ crowd_is_there copy 4000
 crowd_is_there direct 4000
 make_image 64M
 overwritten_when_full "$image"
+counted_by_direct_write "" oflag=direct
+counted_by_direct_write ,brick ""
 accepted_is_there "$image" 1
 accepted_is_there "$image" 2
 fill_up "$image"

@@ -40,6 +40,15 @@ static int kill_run(struct fs_txn *txn)
 	return 0;
 }
 
+/* Ends a write that has come as far as io->pos. */
+static void write_end(struct io *io, int rc)
+{
+	struct fs_op *op = io->op;
+
+	op->result = io->pos - op->offset;
+	io_end(io, op->result && op->flags & FS_WRITE_PART ? 0 : rc);
+}
+
 /* A transaction that comes before the write has ended: the write goes on, or
  * ends with its error. */
 static void before_end(struct fs_txn *txn, int rc)
@@ -48,7 +57,7 @@ static void before_end(struct fs_txn *txn, int rc)
 
 	fs_txn_finish(txn, rc);
 	if (rc)
-		io_end(io, rc);
+		write_end(io, rc);
 	else
 		io->step(io);
 }
@@ -300,7 +309,7 @@ static void write_step(struct io *io)
 	}
 	if (rc == -ENOSPC && io->pos >= io->known_end) {
 		if (fs_txn_start(files->fs, &mapped_type, NULL, io))
-			io_end(io, -ENOMEM);
+			write_end(io, -ENOMEM);
 		return;
 	}
 	if (rc == -EAGAIN) {
@@ -310,11 +319,10 @@ static void write_step(struct io *io)
 	}
 	if (rc == -EINPROGRESS || rc == -EAGAIN)
 		return;
-	if (!rc && io->op->size)
+	if (io->pos > io->op->offset)
 		write_ran(file, io->op->offset / BLOCK_BYTES,
-			  (io->end - 1) / BLOCK_BYTES + 1);
-	io->op->result = io->pos - io->op->offset;
-	io_end(io, rc);
+			  (io->pos - 1) / BLOCK_BYTES + 1);
+	write_end(io, rc);
 	writeback_pump(files);
 }
 
@@ -351,7 +359,7 @@ static void write_ready(struct read_wait *rwait, int rc)
 	struct io *io = rwait->owner;
 
 	if (rc)
-		io_end(io, -EIO);
+		write_end(io, -EIO);
 	else
 		write_step(io);
 }

@@ -959,6 +959,31 @@ START_TEST(accepted_data_has_more_room)
 }
 END_TEST
 
+/* Who wants to know gets what was written before the disk was full, and the
+ * error with the next write. */
+START_TEST(a_part_of_a_write_counts)
+{
+	struct fs_op op = { .type = FS_WRITE, .flags = FS_WRITE_PART,
+			    .size = BLOCKS * BLOCK, .data = buffer };
+	struct fs_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, 64, 3);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", 0100644, &op.ino), 0);
+	memset(buffer, 'x', BLOCKS * BLOCK);
+	while (!rig_do(&rig, &op) && op.result == op.size)
+		op.offset += op.size;
+	ck_assert_int_eq(op.rc, 0);
+	ck_assert_uint_gt(op.result, 0);
+	op.offset += op.result;
+	ck_assert_int_eq(rig_getattr(&rig, op.ino, &attr), 0);
+	ck_assert_uint_eq(attr.size, op.offset);
+	ck_assert_int_eq(rig_do(&rig, &op), -ENOSPC);
+	check_all(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 /* A bad sector in a file: an error for it, and only for it. */
 START_TEST(damage_is_an_error_for_its_block_only)
 {
@@ -1403,6 +1428,7 @@ int main(void)
 	tcase_add_test(tcase, a_full_disk_can_be_emptied);
 	tcase_add_test(tcase, what_had_room_is_counted);
 	tcase_add_test(tcase, accepted_data_has_more_room);
+	tcase_add_test(tcase, a_part_of_a_write_counts);
 	tcase_add_test(tcase, damage_is_an_error_for_its_block_only);
 	tcase_add_test(tcase, a_failed_write_goes_elsewhere);
 	tcase_add_test(tcase, bad_sectors_are_not_tried_again);
