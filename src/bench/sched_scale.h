@@ -11,12 +11,21 @@
 #include "bench/sched.h"
 #include "fs/fs.h"
 
+/* The time of the processor for each turn.  The same run repeated has the same
+ * turns; then for each the least time, as what else runs on the machine only
+ * adds to it. */
+struct turn_times {
+	uint32_t *ns;
+	size_t known, room;
+	size_t n;		/* turns of the present run */
+};
+
 struct scale {
 	struct rig rig;
 	struct fs *fs;
 	struct fs_options options;
 	uint64_t dirs;
-	uint64_t turn_cpu_ns;	/* longest time of the processor for a turn */
+	struct turn_times *turns;	/* NULL: they are not noted */
 };
 
 /* All return 0 or a negative errno. */
