@@ -35,6 +35,9 @@ void ops_dispatch(struct request *req);
 void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out);
 void ops_fill_entry(struct session *session, const struct fs_attr *attr,
 		    struct fuse_entry_out *out);
+/* To be called before the reply with attributes of a file that the kernel
+ * knows: if writes to it are to ask, it does not apply them (ops_attr.c). */
+void ops_forget_asking(struct session *session, uint64_t ino);
 /* done(): replies with nothing but op->rc. */
 void ops_done_status(struct fs_op *op);
 /* Answers an IOCTL, with as many bytes as the kernel asked for. */

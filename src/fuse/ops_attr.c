@@ -15,9 +15,10 @@
 #define ACL_ACCESS "system.posix_acl_access"
 
 /*
- * A file whose writers are to ask is invalidated before the reply to GETATTR.
- * So the kernel does not apply the attributes, and asks again for the mode,
- * which write(2) wants.  Its size the kernel owns: a read(2) across the end
+ * A file whose writers are to ask is invalidated before the reply to GETATTR,
+ * and to a LOOKUP or READDIRPLUS that finds it.  So the kernel does not apply
+ * the attributes, which would expire, and asks again for the mode, which
+ * write(2) wants.  Its size the kernel owns: a read(2) across the end
  * does not ask before attributes expire.
  */
 static void done_attr(struct fs_op *op)
@@ -29,9 +30,8 @@ static void done_attr(struct fs_op *op)
 
 	if (!op->rc)
 		ops_fill_attr(&op->attr, &out.attr);
-	if (!op->rc && op->type == FS_GETATTR &&
-	    room_asks(req->session, op->ino))
-		request_forget_attr(req->session, op->ino);
+	if (!op->rc && op->type == FS_GETATTR)
+		ops_forget_asking(req->session, op->ino);
 	request_reply(req, op->rc, &out, sizeof(out));
 }
 

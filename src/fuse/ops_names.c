@@ -67,6 +67,7 @@ static void done_entry(struct fs_op *op)
 		return;
 	}
 	ops_fill_entry(session, &op->attr, &out);
+	ops_forget_asking(session, ino);
 	if (!request_reply(req, 0, &out, sizeof(out)))
 		forget(session, ino, 1);
 }
@@ -300,8 +301,10 @@ static bool fill_plus(void *arg, const char *name, size_t bytes, uint64_t ino,
 
 	if (n > req->room - req->filled)
 		return false;
-	if (attr)
+	if (attr) {
 		ops_fill_entry(req->session, attr, &entry);
+		ops_forget_asking(req->session, ino);
+	}
 	memcpy(to, &entry, sizeof(entry));
 	put_dirent(to + sizeof(entry), name, bytes, ino, type, next);
 	req->filled += n;

@@ -46,6 +46,12 @@ void ops_fill_entry(struct session *session, const struct fs_attr *attr,
 	ops_fill_attr(attr, &out->attr);
 }
 
+void ops_forget_asking(struct session *session, uint64_t ino)
+{
+	if (room_asks(session, ino))
+		request_forget_attr(session, ino);
+}
+
 void ops_done_status(struct fs_op *op)
 {
 	request_reply(request_of(op), op->rc, NULL, 0);

@@ -34,7 +34,7 @@
  * nothing left to say.  A single write(2) that is longer than the room, what
  * fills holes, and what is written through a mapping are told by close(2) and
  * fsync(2).  A read(2) across the end of the file asks only when attributes
- * have expired, as those of a file do that was made, looked up or changed while
+ * have expired, as those of a file do that was made, linked or changed while
  * little room was left: then it cannot be told from a write, and by a handle
  * that may write it gets the same answer.
  */

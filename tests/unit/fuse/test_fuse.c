@@ -721,6 +721,27 @@ START_TEST(writers_hear_before_the_disk_is_full)
 }
 END_TEST
 
+/* Attributes that a lookup brings would expire, and a read across the end of
+ * the file would ask then and be refused.  So the kernel is told to drop them,
+ * if it knows the file. */
+START_TEST(a_lookup_expires_nothing)
+{
+	const uint64_t mb = 1 << 20;
+	uint64_t node = make_file("f");
+
+	open_file(node, O_RDWR);
+	ck_assert_int_eq(ask_name(FUSE_LOOKUP, 1, "f"), 0);
+	write_page(node, 5 * mb);
+	take_notice(node, -1, 0);
+	take_notice(node, 5 * mb, 0);
+	send_request(FUSE_LOOKUP, 1, NULL, 0, "f", 2);
+	take_notice(node, -1, 0);
+	ck_assert_int_eq(take_reply(), 0);
+	make_file("g");
+	ck_assert_int_eq(ask_name(FUSE_LOOKUP, 1, "g"), 0);
+}
+END_TEST
+
 /* Who tries again after a refusal has what is kept for that, and no more: what
  * has been accepted has room. */
 START_TEST(no_write_is_accepted_without_room)
@@ -1266,6 +1287,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, a_read_is_answered_beside_waiting_writes);
 	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, writers_hear_before_the_disk_is_full);
+	tcase_add_test(c, a_lookup_expires_nothing);
 	tcase_add_test(c, no_write_is_accepted_without_room);
 	tcase_add_test(c, room_of_accepted_pages_is_kept);
 	tcase_add_test(c, chown_drops_suid);
