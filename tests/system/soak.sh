@@ -113,8 +113,8 @@ one()
 {
 	if out=$(sh -c "$1" 2>&1); then
 		n=$(echo "$out" | awk '
-			/ cuts, all well/ || / runs with a failing/ {
-				n += $1
+			match($0, /[0-9]+ (cuts, all|runs with a failing)/) {
+				n += substr($0, RSTART)
 			}
 			END { print n + 0 }')
 		line="ok $n $1"
