@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "base/text.h"
 #include "disk/disk.h"
 #include "format/format.h"
 #include "fs/grow.h"
@@ -21,9 +22,9 @@ static void say_recovered(const struct server *s, uint64_t ns)
 
 	fs_get_recovery(s->fs, &found);
 	if (!found.was_clean)
-		msg_info("%s: was not unmounted; %llu log records replayed in "
-			 "%.1f s", s->name,
-			 (unsigned long long)found.records, (double)ns / 1e9);
+		msg_info("%s: was not unmounted; %s replayed in %.1f s",
+			 s->name, count_text(found.records, "log record").s,
+			 (double)ns / 1e9);
 }
 
 int server_open_fs(struct server *s, bool read_only)
