@@ -79,7 +79,7 @@ static const struct command commands[] = {
 	  "the promise back; 1 if the disk can't do it." },
 	{ "order", "ACTION PATH...", "now brings files together; status, "
 	  "pause, resume", "jwq", 2, MANY, NO_MOUNT, run_order,
-	  "Puts together what lies in pieces, and small files of one directory "
+	  "Puts fragmented files together, and small files of one directory "
 	  "on one track, in the background.  With --wait \"now\" returns "
 	  "when all is done." },
 	{ "budget", "PERCENT DIR", "share of the head's time for background "

@@ -185,13 +185,13 @@ static void print_heading(const struct arguments *a)
 }
 
 /*
- * Prints the pieces from *offset on, as many as an attribute holds, and sets
+ * Prints the extents from *offset on, as many as an attribute holds, and sets
  * *offset to where they end.  Returns their number, or -1: errno.
  */
 static ssize_t print_part(const struct arguments *a, int64_t *offset)
 {
 	char name[64];
-	json_t *part, *piece;
+	json_t *part, *e;
 	size_t i, n;
 
 	snprintf(name, sizeof(name), "trax.extents:%lld", (long long)*offset);
@@ -202,15 +202,15 @@ static ssize_t print_part(const struct arguments *a, int64_t *offset)
 		print_heading(a);
 	n = json_array_size(part);
 	for (i = 0; i < n; i++) {
-		piece = json_array_get(part, i);
+		e = json_array_get(part, i);
 		if (a->json) {
 			fputs(*offset ? ",\n  " : "  ", stdout);
-			json_dumpf(piece, stdout, JSON_ENSURE_ASCII);
+			json_dumpf(e, stdout, JSON_ENSURE_ASCII);
 		} else {
-			print_extent(piece);
+			print_extent(e);
 		}
-		*offset = json_integer_value(json_object_get(piece, "offset")) +
-			  json_integer_value(json_object_get(piece, "length"));
+		*offset = json_integer_value(json_object_get(e, "offset")) +
+			  json_integer_value(json_object_get(e, "length"));
 	}
 	json_decref(part);
 	return (ssize_t)n;
@@ -271,7 +271,7 @@ int run_extents(const struct arguments *a)
 	return n < 0 ? complain(a, "trax.extents") : EXIT_SUCCESS;
 }
 
-/* Prints lines; returns the offset at which the piece of the last one ends. */
+/* Prints lines; returns the offset at which the last one ends. */
 static int64_t print_lines(char *text, int64_t offset)
 {
 	char *line, *rest = text;

@@ -45,10 +45,10 @@ static int show(const char *path, const struct arguments *a)
 				"running" : "waiting";
 		printf("%-14s%s, waiting: %s\n", "state", state,
 		       waiting_files(order).s);
-		printf("%-14s%s, extents: %.0f before, %.0f now\n",
+		printf("%-14s%s, fragments: %.0f before, %.0f now\n",
 		       "moved", size_text(fact_number(order, "moved_bytes")).s,
-		       fact_number(order, "pieces_before"),
-		       fact_number(order, "pieces_after"));
+		       fact_number(order, "fragments_before"),
+		       fact_number(order, "fragments_after"));
 		printf("%-14s%.0f of %.0f times\n", "left alone",
 		       fact_number(order, "left"),
 		       fact_number(order, "batches"));

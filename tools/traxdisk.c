@@ -11,7 +11,7 @@
  * 3.14 does not know.  libfuse handles everything else.
  *
  * Opening for direct I/O keeps the page cache out: each read or write of the
- * caller is a request here, in pieces of up to 1 MiB.
+ * caller is a request here, in parts of up to 1 MiB.
  */
 #include "tools/traxdisk.h"
 

@@ -60,10 +60,10 @@ enum exit_code {
 #define MAX_READAHEAD_BYTES (16u << 20)
 /* write(2) asks whether there is room when less than this is left, where it is
  * not known what the kernel may have in its cache; and what is added for the
- * pieces in which programs write, at most one part in this many of the disk. */
+ * writes of programs, at most one part in this many of the disk. */
 #define LOW_ROOM_BYTES (64u << 20)
-#define PIECES_ROOM_BYTES (32u << 20)
-#define PIECES_ROOM_PART 8u
+#define WRITES_ROOM_BYTES (32u << 20)
+#define WRITES_ROOM_PART 8u
 
 struct arguments {
 	char *device;
@@ -352,12 +352,12 @@ static unsigned readahead_bytes(const struct fs *fs)
  */
 static uint64_t low_room(uint64_t dirty, uint64_t disk_bytes)
 {
-	uint64_t pieces = disk_bytes / PIECES_ROOM_PART;
+	uint64_t writes = disk_bytes / WRITES_ROOM_PART;
 
 	if (dirty == UINT64_MAX)
 		return LOW_ROOM_BYTES;
-	pieces = pieces < PIECES_ROOM_BYTES ? pieces : PIECES_ROOM_BYTES;
-	return 2 * dirty + pieces;
+	writes = writes < WRITES_ROOM_BYTES ? writes : WRITES_ROOM_BYTES;
+	return 2 * dirty + writes;
 }
 
 static int start_session(struct server *s)

@@ -270,8 +270,8 @@ static void taking_undo(struct taking *taking)
 	while (taking->n) {
 		taking->n--;
 		space_give_back(taking->alloc->space,
-				taking->pieces[taking->n].sector,
-				taking->pieces[taking->n].n);
+				taking->extents[taking->n].sector,
+				taking->extents[taking->n].n);
 	}
 }
 
@@ -285,7 +285,7 @@ int taking_add(struct taking *taking, uint64_t sector, uint64_t n)
 	rc = space_take(alloc->space, sector, n);
 	if (rc)
 		return rc;
-	taking->pieces[taking->n++] = (struct alloc_piece){
+	taking->extents[taking->n++] = (struct alloc_extent){
 		.sector = sector,
 		.n = n,
 		.whole_tracks = alloc_is_whole(alloc, sector, n),
@@ -556,7 +556,7 @@ int take_small(struct taking *taking, uint64_t after, uint64_t n)
 		open->used = ++alloc->clock;
 		rc = taking_add(taking, run.first, n);
 		if (!rc)
-			taking->pieces[taking->n - 1].follows = true;
+			taking->extents[taking->n - 1].follows = true;
 		return rc;
 	}
 	rc = last_room(taking, n, &run) ? 0 :
@@ -583,10 +583,10 @@ static int taking_all(struct taking *taking)
 }
 
 int alloc_take(struct alloc *alloc, const struct alloc_want *want,
-	       struct alloc_piece *pieces, int max, uint32_t *load)
+	       struct alloc_extent *extents, int max, uint32_t *load)
 {
 	struct taking taking = {
-		.alloc = alloc, .want = want, .pieces = pieces, .max = max,
+		.alloc = alloc, .want = want, .extents = extents, .max = max,
 		.left = want->sectors, .walk = WALK_ALL_RUNS, .load = load,
 	};
 	uint64_t end;

@@ -8,7 +8,7 @@
  * needs a group whose free set is not loaded, it returns -EAGAIN and the
  * group's number.
  *
- * A piece lies inside one track or is a run of whole tracks.
+ * An extent lies inside one track or is a run of whole tracks.
  */
 #ifndef TRAX_ALLOC_ALLOC_H
 #define TRAX_ALLOC_ALLOC_H
@@ -22,7 +22,7 @@
 
 struct alloc;
 
-struct alloc_piece {
+struct alloc_extent {
 	uint64_t sector;
 	uint64_t n;
 	bool whole_tracks;	/* it is a run of whole tracks */
@@ -79,32 +79,32 @@ struct alloc_want {
  *  3. more than a track: free whole tracks in order from the goal on, longest
  *     runs near it first; then the tail inside one track;
  *  4. the same in the next group with room, from the outer edge;
- *  5. any free sectors in pieces: nothing is refused while room is left.
+ *  5. any free sectors in extents: nothing is refused while room is left.
  * With `stream`, and more than a track wanted, the answer may be less than was
  * asked: whole tracks, and of the next one only what makes the sum a multiple
  * of 8; the file goes on there (`after`).  The sum is always one.
- * Fills pieces[], returns their number (>= 1) when all of it was found;
+ * Fills extents[], returns their number (>= 1) when all of it was found;
  * -EAGAIN with *load = group whose free set is wanted; -ENOSPC (nothing is
- * taken): only pending space is left, or none; -E2BIG: more than max pieces
+ * taken): only pending space is left, or none; -E2BIG: more than max extents
  * (ask for less).
  */
 int alloc_take(struct alloc *alloc, const struct alloc_want *want,
-	       struct alloc_piece *pieces, int max, uint32_t *load);
+	       struct alloc_extent *extents, int max, uint32_t *load);
 
 /*
- * A piece inside one track may still go elsewhere, until it is written.
+ * An extent inside one track may still go elsewhere, until it is written.
  * alloc_window: its track, and the tracks up to the next one with room for n.
  * alloc_next: the first free place at or behind `from` that ends at or before
  * `end`, inside a track; what is free there is given out from its beginning in
  * steps of n, so that what is left can be used.
- * alloc_move: gives the piece back and takes the place; a directory whose open
+ * alloc_move: gives the extent back and takes the place; a directory whose open
  * track it was goes on at the new place.  -ENOMEM: nothing has changed.
  */
-void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
+void alloc_window(const struct alloc *alloc, const struct alloc_extent *extent,
 		  struct range *window);
 bool alloc_next(const struct alloc *alloc, uint64_t from, uint64_t end,
 		uint64_t n, uint64_t *place);
-int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to);
+int alloc_move(struct alloc *alloc, struct alloc_extent *extent, uint64_t to);
 
 /* A whole free track for nodes, near other node tracks.  As alloc_take. */
 int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
@@ -118,7 +118,8 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
  * number is set in `closed` are left out (NULL: none is closed).
  */
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
-		 const bool *closed, struct alloc_piece *piece, uint32_t *load);
+		 const bool *closed, struct alloc_extent *extent,
+		 uint32_t *load);
 
 /*
  * Takes room for data that leaves another track: at most n free sectors, a
@@ -127,10 +128,10 @@ int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
  * tracks stay free.  -ENOSPC: there is no such part; else as alloc_take.
  */
 int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
-	       struct alloc_piece *piece, uint32_t *load);
+	       struct alloc_extent *extent, uint32_t *load);
 /* The same right at a sector: as much of n as is free there on its track. */
 int alloc_fill_at(struct alloc *alloc, uint64_t sector, uint64_t n,
-		  struct alloc_piece *piece);
+		  struct alloc_extent *extent);
 
 /* The goal of a new directory: near its parent's while there is room. */
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal);

@@ -57,7 +57,7 @@ struct alloc {
 struct taking {
 	struct alloc *alloc;
 	const struct alloc_want *want;
-	struct alloc_piece *pieces;
+	struct alloc_extent *extents;
 	int n, max;
 	uint64_t left;		/* sectors still to be taken */
 	unsigned walk;		/* number of runs that may still be looked at */
@@ -133,8 +133,8 @@ int group_ready(struct taking *taking, uint32_t group, uint64_t n);
 int group_may_fit(struct taking *taking, uint32_t group,
 		  enum space_fit fit, uint64_t n);
 
-/* Takes [sector, sector + n) and adds it to the pieces. -E2BIG: there are too
- * many pieces; -ENOMEM. */
+/* Takes [sector, sector + n) and adds it to the extents. -E2BIG: there are too
+ * many extents; -ENOMEM. */
 int taking_add(struct taking *taking, uint64_t sector, uint64_t n);
 
 /* The free run that begins at exactly this sector; empty: the sector is not

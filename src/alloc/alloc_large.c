@@ -145,17 +145,17 @@ static int take_after(struct taking *taking, uint64_t after)
 
 uint64_t taking_end(const struct taking *taking)
 {
-	const struct alloc_piece *last;
+	const struct alloc_extent *last;
 
 	if (!taking->n)
 		return taking->want->after;
-	last = &taking->pieces[taking->n - 1];
+	last = &taking->extents[taking->n - 1];
 	return last->sector + last->n;
 }
 
 /*
- * Ends a piece of a growing file: takes as much of the next track as makes the
- * sum a multiple of 8 sectors.
+ * Ends an extent of a growing file: takes as much of the next track as makes
+ * the sum a multiple of 8 sectors.
  */
 static int take_rounding(struct taking *taking)
 {
@@ -217,7 +217,7 @@ static int take_runs(struct taking *taking, uint32_t group, uint64_t least)
 	return rc;
 }
 
-/* Takes long runs first, in some groups, as each piece costs a seek, whatever
+/* Takes long runs first, in some groups, as each extent costs a seek, whatever
  * its length. -ENOSPC: they do not suffice. */
 static int take_long(struct taking *taking)
 {
@@ -240,9 +240,9 @@ static int take_long(struct taking *taking)
 }
 
 /*
- * Takes any free sectors, in pieces that lie inside a track or are whole ones.
+ * Takes any free sectors, in extents that lie inside a track or are whole ones.
  * It passes over runs so short that more of them would be needed than there are
- * pieces; -E2BIG when there are only such runs.
+ * extents; -E2BIG when there are only such runs.
  */
 static int take_any(struct taking *taking)
 {

@@ -72,17 +72,17 @@ bool alloc_next(const struct alloc *alloc, uint64_t from, uint64_t end,
 	return false;
 }
 
-void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
+void alloc_window(const struct alloc *alloc, const struct alloc_extent *extent,
 		  struct range *window)
 {
-	const struct span own = track_span(alloc, piece->sector);
-	uint64_t at = track_after(alloc, piece->sector), end, place;
+	const struct span own = track_span(alloc, extent->sector);
+	uint64_t at = track_after(alloc, extent->sector), end, place;
 	unsigned look = WINDOW_LOOK;
 
 	*window = (struct range){ own.first, own.end - own.first };
 	while (look-- && at < alloc->sectors) {
 		end = track_after(alloc, at);
-		if (alloc_next(alloc, at, end, piece->n, &place)) {
+		if (alloc_next(alloc, at, end, extent->n, &place)) {
 			window->n = end - own.first;
 			return;
 		}
@@ -90,25 +90,25 @@ void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
 	}
 }
 
-int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
+int alloc_move(struct alloc *alloc, struct alloc_extent *extent, uint64_t to)
 {
 	struct span part = free_part(alloc, to);
-	int rc = space_take(alloc->space, to, piece->n);
+	int rc = space_take(alloc->space, to, extent->n);
 	struct span *open;
 	unsigned i;
 
 	if (rc)
 		return rc;
-	space_give_back(alloc->space, piece->sector, piece->n);
+	space_give_back(alloc->space, extent->sector, extent->n);
 	part.first = to;
 	for (i = 0; i < OPEN_DIRS * OPEN_PARTS; i++) {
 		open = &alloc->open[i / OPEN_PARTS].part[i % OPEN_PARTS];
-		if (open->first < piece->sector + piece->n &&
-		    open->end > piece->sector)
+		if (open->first < extent->sector + extent->n &&
+		    open->end > extent->sector)
 			*open = part;
 	}
-	piece->sector = to;
-	piece->known = track_known(alloc, to);
+	extent->sector = to;
+	extent->known = track_known(alloc, to);
 	return 0;
 }
 
@@ -130,9 +130,9 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 		     uint32_t *sectors, uint32_t *load)
 {
 	struct alloc_want want = { .sectors = TRAX_NODE_SECTORS };
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	struct taking taking = {
-		.alloc = alloc, .want = &want, .pieces = &piece, .max = 1,
+		.alloc = alloc, .want = &want, .extents = &extent, .max = 1,
 		.walk = WALK_ALL_RUNS, .load = load,
 	};
 	uint64_t least = alloc_track_sectors(alloc, near) / NODE_TRACK_SHARE;
@@ -288,11 +288,12 @@ static int copies_take(struct taking *taking, struct span at, uint64_t n)
 }
 
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
-		 const bool *closed, struct alloc_piece *piece, uint32_t *load)
+		 const bool *closed, struct alloc_extent *extent,
+		 uint32_t *load)
 {
 	struct alloc_want want = { .sectors = n };
 	struct taking taking = {
-		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+		.alloc = alloc, .want = &want, .extents = extent, .max = 1,
 		.walk = WALK_ALL_RUNS, .load = load,
 	};
 	const uint64_t least = n / COPIES_SHARE + 1;
@@ -353,11 +354,11 @@ static struct span fill_search(const struct alloc *alloc, uint32_t group,
 }
 
 int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
-	       struct alloc_piece *piece, uint32_t *load)
+	       struct alloc_extent *extent, uint32_t *load)
 {
 	struct alloc_want want = { .sectors = n };
 	struct taking taking = {
-		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+		.alloc = alloc, .want = &want, .extents = extent, .max = 1,
 		.walk = WALK_RUNS, .load = load,
 	};
 	uint32_t group = group_of(alloc, near);
@@ -374,11 +375,11 @@ int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
 }
 
 int alloc_fill_at(struct alloc *alloc, uint64_t sector, uint64_t n,
-		  struct alloc_piece *piece)
+		  struct alloc_extent *extent)
 {
 	struct alloc_want want = { .sectors = n };
 	struct taking taking = {
-		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+		.alloc = alloc, .want = &want, .extents = extent, .max = 1,
 	};
 	const struct span track = track_span(alloc, sector);
 	const struct span run = span_free_from(alloc, sector);

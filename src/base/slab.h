@@ -2,7 +2,7 @@
  * slab.h - memory for many objects of one size, in slabs of 64 KiB.
  *
  * Getting and putting take a constant time however many objects there are:
- * malloc(3) joins freed pieces when a larger one is asked for, which took 28 ms
+ * malloc(3) joins freed blocks when a larger one is asked for, which took 28 ms
  * after 100,000 of them.  A slab whose objects are all free is freed, unless it
  * is the only one with free objects.  Not thread safe.
  */

@@ -76,7 +76,7 @@ int replicas_web(struct bench *bench);
 
 void replicas_web_order(struct bench *bench);
 
-/* Reads pieces of many libraries, and small files, always in one order. */
+/* Reads parts of many libraries, and small files, always in one order. */
 int replicas_desktop(struct bench *bench);
 
 /* Reads the trees, until everything is read in another order. */

@@ -1,5 +1,5 @@
 /*
- * rig.c - opens the pieces in order; a load is an array of clients, each
+ * rig.c - opens the parts in order; a load is an array of clients, each
  * thinking, waiting for its request, or at its end.
  */
 #include <errno.h>

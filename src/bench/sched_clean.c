@@ -5,7 +5,7 @@
  * OSDI 2000, 5).
  *
  * Files are written (used_fs.h), then half of them are deleted and others
- * written, five times, so that what is free lies in pieces.  A day later
+ * written, five times, so that what is free is fragmented.  A day later
  * transactions begin.  Files and transactions are the same however full it is.
  * Files are not brought into an order meanwhile: that is measured by sched age.
  */
@@ -101,7 +101,7 @@ static int load_end(struct used *u, struct clean_load *load)
 	load->head.seek_ns += times.seek_ns + times.switch_ns;
 	load->head.rotation_ns += times.rotation_ns;
 	load->head.transfer_ns += times.transfer_ns + times.prefetch_ns;
-	return err ? err : used_count_pieces(u, load->since);
+	return err ? err : used_count_fragments(u, load->since);
 }
 
 static int load_run(struct used *u, const struct sched_options *options,

@@ -52,7 +52,7 @@ static const struct bench_row rows[] = {
 				     { 3, true, IN_ORDER, CHUNK, 2, 100 },
 				     { 4, true, IN_ORDER, CHUNK, 2, 100 } } },
 	{ "read one", { { 1, false, IN_ORDER, CHUNK, 2, 100 } } },
-	{ "read one, piece by piece", {
+	{ "read one, bit by bit", {
 		{ 1, false, IN_ORDER, CHUNK, 1, 100 } } },
 	{ "read two at once", { { 1, false, IN_ORDER, CHUNK, 2, 100 },
 				{ 3, false, IN_ORDER, CHUNK, 2, 100 } } },

@@ -1,15 +1,15 @@
 /*
  * sched_streams.c - several readers at once, each going on in a file of its
- * own, a piece at a time: how much the head moves. Without anticipation it goes
- * from one file to the next after each piece.
+ * own, a read at a time: how much the head moves. Without anticipation it goes
+ * from one file to the next after each read.
  */
 #include <stdio.h>
 
 #include "bench/rig.h"
 #include "bench/sched_measures.h"
 
-/* Sectors of a piece, 64 KiB, and most readers. */
-#define PIECE_SECTORS 128u
+/* Sectors of a read, 64 KiB, and most readers. */
+#define READ_SECTORS 128u
 #define STREAMS_MAX 16u
 
 struct streams {
@@ -38,7 +38,7 @@ int sched_streams_rate(const struct sched_options *options, unsigned clients,
 	struct rig_load load = {
 		.clients = clients,
 		.think_ns = think_ns,
-		.sectors = PIECE_SECTORS,
+		.sectors = READ_SECTORS,
 		.read_percent = 100,
 		.requests = (options->requests ? options->requests : 3000) /
 			    (options->quick ? 10 : 1),
@@ -66,7 +66,7 @@ int sched_streams_rate(const struct sched_options *options, unsigned clients,
 	err = rig_run(&rig, &warm, &r);
 	if (!err)
 		err = rig_run(&rig, &load, &r);
-	*mb_per_s = (double)load.requests * PIECE_SECTORS * SECTOR_BYTES /
+	*mb_per_s = (double)load.requests * READ_SECTORS * SECTOR_BYTES /
 		    1e6 / ((double)r.ns / 1e9);
 	rig_close(&rig);
 	return err;

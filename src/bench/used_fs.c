@@ -128,7 +128,7 @@ int used_file_delete(struct used *u, uint32_t i)
 	return used_op(u, &op);
 }
 
-int used_count_pieces(struct used *u, uint32_t since)
+int used_count_fragments(struct used *u, uint32_t since)
 {
 	static struct fs_extent list[1024];
 	int err = 0;

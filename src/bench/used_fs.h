@@ -43,7 +43,7 @@ struct used {
 	uint8_t *bytes;
 	uint64_t seed;
 	bool busy;
-	/* See used_count_pieces. */
+	/* See used_count_fragments. */
 	uint64_t large_bytes, large_extents;
 };
 
@@ -73,7 +73,7 @@ int used_io(struct used *used, uint64_t ino, enum fs_op_type type,
 int used_sync(struct used *used);
 /* Counts bytes and extents of the large files that were made since then and are
  * still there; all is on the disk. */
-int used_count_pieces(struct used *used, uint32_t since);
+int used_count_fragments(struct used *used, uint32_t since);
 /* Makes files until there are USED_BYTES, or `bytes` more. */
 int used_fill(struct used *used);
 int used_make(struct used *used, uint64_t bytes);

@@ -86,7 +86,7 @@ void work_took(struct work_result *result, uint64_t begun_ns)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- Pieces ---- */
+/* ---- Parts ---- */
 
 int work_write_file(const char *path, uint64_t bytes, uint64_t seed)
 {

@@ -1,5 +1,5 @@
 /*
- * work_internal.h - the workloads from inside: pieces that several need, and
+ * work_internal.h - the workloads from inside: parts that several need, and
  * those that have a file of their own.
  */
 #ifndef TRAX_BENCH_WORK_INTERNAL_H

@@ -1,7 +1,7 @@
 /*
  * service.c - a request as the head meets it.
  *
- * A request is cut into pieces that lie in one arc of one track; for each the
+ * A request is cut into parts that lie in one arc of one track; for each the
  * head moves, waits and transfers:
  *
  *        move           wait             transfer
@@ -99,8 +99,8 @@ uint64_t service_move_ns(const struct service_mech *mech,
 	return ns;
 }
 
-static void piece_at(const struct geom *geom, uint64_t lbn, uint32_t sectors,
-		     struct transfer_part *piece)
+static void part_at(const struct geom *geom, uint64_t lbn, uint32_t sectors,
+		     struct transfer_part *part)
 {
 	struct geom_track track;
 	struct geom_place first, last;
@@ -121,15 +121,15 @@ static void piece_at(const struct geom *geom, uint64_t lbn, uint32_t sectors,
 	last = first;
 	if (sectors > 1)
 		geom_place_of(geom, lbn + sectors - 1, &last);
-	piece->sectors = sectors;
-	piece->cylinder = first.cylinder;
-	piece->surface = first.surface;
-	piece->start = first.start;
-	piece->per_sector = track.per_sector;
-	piece->arc = (uint64_t)(angle)(last.start - first.start) +
+	part->sectors = sectors;
+	part->cylinder = first.cylinder;
+	part->surface = first.surface;
+	part->start = first.start;
+	part->per_sector = track.per_sector;
+	part->arc = (uint64_t)(angle)(last.start - first.start) +
 		     track.per_sector;
-	if (piece->arc > TURN)
-		piece->arc = TURN;
+	if (part->arc > TURN)
+		part->arc = TURN;
 }
 
 /* Moves the head to the track of a part. */
@@ -207,7 +207,7 @@ void service_estimate(const struct geom *geom, const struct service_mech *mech,
 
 	*out = (struct service){ .head = *head, .bus_ns = head->at_ns };
 	while (left) {
-		piece_at(geom, lbn, left, &p);
+		part_at(geom, lbn, left, &p);
 		move_to(mech, &p, req->write, error_ns, out);
 		error_ns = 0;
 		passed_ns = pass_over(mech, &p, zero_latency, out);
@@ -249,7 +249,7 @@ uint32_t service_stream(const struct geom *geom,
 
 	while (done < max && lbn + done < geom_sectors(geom)) {
 		one = (struct service){ .head = *head };
-		piece_at(geom, lbn + done, max - done, &p);
+		part_at(geom, lbn + done, max - done, &p);
 		move_to(mech, &p, false, 0, &one);
 		n = passed_by(mech, &p, one.head.at_ns +
 				service_wait_ns(mech, one.head.at_ns, p.start),
@@ -257,7 +257,7 @@ uint32_t service_stream(const struct geom *geom,
 		if (!n)
 			break;
 		if (n < p.sectors)
-			piece_at(geom, lbn + done, n, &p);
+			part_at(geom, lbn + done, n, &p);
 		pass_over(mech, &p, false, &one);
 		out->seek_ns += one.seek_ns;
 		out->switch_ns += one.switch_ns;

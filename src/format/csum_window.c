@@ -9,25 +9,25 @@
 #include "format/format.h"
 
 struct csum_head {
-	le16 mask[TRAX_CSUM_PIECES];
+	le16 mask[TRAX_CSUM_CHUNKS];
 };
 
 static_assert(sizeof(struct csum_head) +
 	      TRAX_CSUM_WINDOW_BLOCKS * sizeof(le32) <= TRAX_MAX_ITEM_BYTES,
 	      "a full window fits an item");
-static_assert(TRAX_CSUM_PIECES * TRAX_CSUM_PIECE_BLOCKS ==
+static_assert(TRAX_CSUM_CHUNKS * TRAX_CSUM_CHUNK_BLOCKS ==
 	      TRAX_CSUM_WINDOW_BLOCKS, "pieces make a window");
 
 static bool has(const struct csum_window *w, unsigned block)
 {
-	return w->mask[block / TRAX_CSUM_PIECE_BLOCKS] >>
-	       block % TRAX_CSUM_PIECE_BLOCKS & 1;
+	return w->mask[block / TRAX_CSUM_CHUNK_BLOCKS] >>
+	       block % TRAX_CSUM_CHUNK_BLOCKS & 1;
 }
 
 static uint32_t *sum_of(struct csum_window *w, unsigned block)
 {
-	return &w->sum[block / TRAX_CSUM_PIECE_BLOCKS]
-		      [block % TRAX_CSUM_PIECE_BLOCKS];
+	return &w->sum[block / TRAX_CSUM_CHUNK_BLOCKS]
+		      [block % TRAX_CSUM_CHUNK_BLOCKS];
 }
 
 size_t csum_window_encode(const struct csum_window *w, void *buf)
@@ -38,7 +38,7 @@ size_t csum_window_encode(const struct csum_window *w, void *buf)
 	uint8_t *p = buf;
 	le32 sum;
 
-	for (unsigned i = 0; i < TRAX_CSUM_PIECES; i++) {
+	for (unsigned i = 0; i < TRAX_CSUM_CHUNKS; i++) {
 		head.mask[i] = le16_put(w->mask[i]);
 		any |= w->mask[i];
 	}
@@ -68,7 +68,7 @@ const char *csum_window_decode(const void *buf, size_t bytes,
 	if (bytes < want)
 		return "checksums are cut off";
 	memcpy(&head, p, sizeof(head));
-	for (unsigned i = 0; i < TRAX_CSUM_PIECES; i++) {
+	for (unsigned i = 0; i < TRAX_CSUM_CHUNKS; i++) {
 		w->mask[i] = le16_get(head.mask[i]);
 		want += sizeof(sum) *
 			(unsigned)__builtin_popcount(w->mask[i]);

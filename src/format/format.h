@@ -396,19 +396,19 @@ static_assert(sizeof(struct extent_item) == 20, "extent_item");
  * The value of a CSUM item holds the checksums of the 64 blocks of one 256-KiB
  * window of a file:
  *
- *   le16 mask[4] bit i of piece p is set if block 16 p + i has a checksum
+ *   le16 mask[4] bit i of chunk p is set if block 16 p + i has a checksum
  *   le32 for each bit that is set, in order
  *
  * A block without a checksum is a hole or unwritten.
  */
 #define TRAX_CSUM_WINDOW_BLOCKS 64u
-#define TRAX_CSUM_PIECE_BLOCKS 16u
-#define TRAX_CSUM_PIECES 4u
+#define TRAX_CSUM_CHUNK_BLOCKS 16u
+#define TRAX_CSUM_CHUNKS 4u
 
 struct csum_window {		/* the same, decoded */
-	uint16_t mask[TRAX_CSUM_PIECES];	/* bit i of piece p: block 16 p
+	uint16_t mask[TRAX_CSUM_CHUNKS];	/* bit i of chunk p: block 16 p
 						 * + i has a checksum */
-	uint32_t sum[TRAX_CSUM_PIECES][TRAX_CSUM_PIECE_BLOCKS];
+	uint32_t sum[TRAX_CSUM_CHUNKS][TRAX_CSUM_CHUNK_BLOCKS];
 };
 
 /* The checksum that a CSUM item has of a block of file data. */
@@ -478,12 +478,12 @@ static_assert(sizeof(struct copy_entry) == 18, "copy_entry");
 /* Most entries of an item, so that it fits TRAX_MAX_ITEM_BYTES. */
 #define TRAX_COPIES_PER_ITEM 128u
 
-/* Where a replica of blocks of one 64-KiB piece of a file lies. */
+/* Where a replica of blocks of one 64-KiB chunk of a file lies. */
 struct replica_item {
 	le64 addr;
 	le64 region;		/* address of the region that holds it */
 	le64 number;		/* number of that region */
-	le16 blocks;		/* 1 to 16 blocks, all of one piece */
+	le16 blocks;		/* 1 to 16 blocks, all of one chunk */
 };
 static_assert(sizeof(struct replica_item) == 26, "replica_item");
 

@@ -273,11 +273,11 @@ static const char *verify_owner(struct key key, const void *value,
 	return NULL;
 }
 
-static bool blocks_in_piece(uint64_t block, unsigned blocks)
+static bool blocks_in_chunk(uint64_t block, unsigned blocks)
 {
 	return blocks && block < TRAX_MAX_FILE_BLOCKS &&
-	       block % TRAX_CSUM_PIECE_BLOCKS + blocks <=
-	       TRAX_CSUM_PIECE_BLOCKS;
+	       block % TRAX_CSUM_CHUNK_BLOCKS + blocks <=
+	       TRAX_CSUM_CHUNK_BLOCKS;
 }
 
 static const char *verify_replica(struct key key, const void *value,
@@ -287,9 +287,9 @@ static const char *verify_replica(struct key key, const void *value,
 
 	if (bytes != sizeof(*r))
 		return "replica has the wrong length";
-	if (!blocks_in_piece(key.off / TRAX_MAX_REPLICAS,
+	if (!blocks_in_chunk(key.off / TRAX_MAX_REPLICAS,
 			     le16_get(r->blocks)))
-		return "replica is not of one piece of a file";
+		return "replica is not of one chunk of a file";
 	if (!on_device(le64_get(r->addr),
 		       le16_get(r->blocks) * TRAX_BLOCK_SECTORS) ||
 	    !le64_get(r->number) ||
@@ -324,9 +324,9 @@ static const char *verify_copies(struct key key, const void *value,
 		return "list of copies has the wrong length";
 	for (size_t i = 0; i < bytes / sizeof(*e); i++) {
 		if (le64_get(e[i].ino) >= TRAX_MAX_INO ||
-		    !blocks_in_piece(le64_get(e[i].block),
+		    !blocks_in_chunk(le64_get(e[i].block),
 				     le16_get(e[i].blocks)))
-			return "list of copies names no piece of a file";
+			return "list of copies names no chunk of a file";
 	}
 	return NULL;
 }

@@ -511,14 +511,14 @@ static int write_zeros(struct disk *disk, uint64_t first, uint64_t n,
 		       const void *zeros)
 {
 	uint32_t most = disk->limits.max_sectors;
-	uint64_t at, piece;
+	uint64_t at, part;
 	int rc = 0;
 
 	if (most > WIPE_SECTORS)
 		most = WIPE_SECTORS;
-	for (at = 0; at < n && !rc; at += piece) {
-		piece = n - at < most ? n - at : most;
-		rc = disk_write(disk, first + at, (uint32_t)piece, zeros);
+	for (at = 0; at < n && !rc; at += part) {
+		part = n - at < most ? n - at : most;
+		rc = disk_write(disk, first + at, (uint32_t)part, zeros);
 	}
 	return rc;
 }
@@ -549,7 +549,7 @@ static int write_wipe(struct disk *disk, const struct super *super)
 static int write_geom(struct disk *disk, const struct super *super,
 		      const struct mkfs_options *options)
 {
-	size_t bytes, room, at, piece;
+	size_t bytes, room, at, part;
 	void *record;
 	uint8_t *buf;
 	int rc = 0;
@@ -569,11 +569,11 @@ static int write_geom(struct disk *disk, const struct super *super,
 	memset(buf, 0, room);
 	memcpy(buf, record, bytes);
 	free(record);
-	for (at = 0; at < room && !rc; at += piece) {
-		piece = room - at < TRAX_BLOCK_BYTES * 16 ?
+	for (at = 0; at < room && !rc; at += part) {
+		part = room - at < TRAX_BLOCK_BYTES * 16 ?
 			room - at : TRAX_BLOCK_BYTES * 16;
 		rc = disk_write(disk, super->geom_sector + at / SECTOR_BYTES,
-				(uint32_t)(piece / SECTOR_BYTES), buf + at);
+				(uint32_t)(part / SECTOR_BYTES), buf + at);
 	}
 	/* Recovery must not find the profile of an earlier file system in the
 	 * second place. */

@@ -7,7 +7,7 @@
 #include "disk/disk.h"
 #include "fuse/extent_view.h"
 
-struct view_piece {
+struct view_row {
 	struct fs_extent part;		/* offset, bytes, lbn, flags */
 	struct geom_track track;	/* the first of `tracks` */
 	uint64_t tracks;		/* 0: inline, on no track */
@@ -20,7 +20,7 @@ struct cursor {
 	size_t n, next;
 	struct fs_extent rest;		/* the rest of a run that was cut at a
 					 * track; bytes = 0: none */
-	bool join;			/* whole tracks in one piece */
+	bool join;			/* whole tracks in one row */
 	unsigned looked;		/* tracks looked at so far */
 };
 
@@ -63,7 +63,7 @@ static uint64_t whole_tracks(struct cursor *c,
 	return sum;
 }
 
-static void cut_piece(struct cursor *c, struct view_piece *p)
+static void cut_row(struct cursor *c, struct view_row *p)
 {
 	uint64_t sectors = (c->rest.bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
 	uint64_t n = 0;
@@ -82,13 +82,13 @@ static void cut_piece(struct cursor *c, struct view_piece *p)
 	c->rest.lbn += n;
 }
 
-static bool next_piece(struct cursor *c, struct view_piece *p)
+static bool next_row(struct cursor *c, struct view_row *p)
 {
 	if (!c->rest.bytes && !next_run(c))
 		return false;
-	*p = (struct view_piece){ .part = c->rest };
+	*p = (struct view_row){ .part = c->rest };
 	if (!c->rest.is_inline && c->rest.lbn < geom_sectors(c->geom))
-		cut_piece(c, p);
+		cut_row(c, p);
 	c->rest.offset += p->part.bytes;
 	c->rest.bytes -= p->part.bytes;
 	return true;
@@ -118,23 +118,23 @@ static void skip_to(struct cursor *c, uint64_t from)
 	c->rest.bytes -= skip * SECTOR_BYTES;
 }
 
-#define PIECE_BYTES 320		/* the longest text of a piece fits in */
+#define ROW_BYTES 320		/* the longest text of a row fits in */
 
 static const char *truth(bool yes)
 {
 	return yes ? "true" : "false";
 }
 
-static size_t piece_json(const struct view_piece *p, char *s)
+static size_t row_json(const struct view_row *p, char *s)
 {
 	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
-	int n = snprintf(s, PIECE_BYTES, "{\"offset\":%llu,\"length\":%llu",
+	int n = snprintf(s, ROW_BYTES, "{\"offset\":%llu,\"length\":%llu",
 			 offset, bytes);
 
 	if (p->part.is_inline)
-		n += snprintf(s + n, PIECE_BYTES - n, ",\"inline\":true");
+		n += snprintf(s + n, ROW_BYTES - n, ",\"inline\":true");
 	if (p->tracks)
-		n += snprintf(s + n, PIECE_BYTES - n,
+		n += snprintf(s + n, ROW_BYTES - n,
 			      ",\"lbn\":%llu,\"track\":%llu,\"tracks\":%llu,"
 			      "\"cylinder\":%u,\"surface\":%u,\"whole\":%s,"
 			      "\"known\":%s,\"placed_known\":%s",
@@ -145,18 +145,18 @@ static size_t piece_json(const struct view_piece *p, char *s)
 			      truth(p->whole), truth(p->track.known),
 			      truth(p->part.known));
 	if (p->part.unwritten)
-		n += snprintf(s + n, PIECE_BYTES - n, ",\"unwritten\":true");
-	return (size_t)n + (size_t)snprintf(s + n, PIECE_BYTES - n, "}");
+		n += snprintf(s + n, ROW_BYTES - n, ",\"unwritten\":true");
+	return (size_t)n + (size_t)snprintf(s + n, ROW_BYTES - n, "}");
 }
 
-static size_t piece_text(const struct view_piece *p, char *s)
+static size_t row_text(const struct view_row *p, char *s)
 {
 	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
 
 	if (p->part.is_inline)
-		return (size_t)snprintf(s, PIECE_BYTES, "%llu %llu inline\n",
+		return (size_t)snprintf(s, ROW_BYTES, "%llu %llu inline\n",
 					offset, bytes);
-	return (size_t)snprintf(s, PIECE_BYTES,
+	return (size_t)snprintf(s, ROW_BYTES,
 				"%llu %llu lbn %llu track %llu cylinder %u "
 				"surface %u %s%s\n", offset, bytes,
 				(unsigned long long)p->part.lbn,
@@ -166,75 +166,75 @@ static size_t piece_text(const struct view_piece *p, char *s)
 				p->track.known ? "" : " guessed");
 }
 
-/* Appends the piece or, when there is no room, nothing. */
-static bool print_piece(struct pieces *pieces, const struct view_piece *p)
+/* Appends the row or, when there is no room, nothing. */
+static bool print_row(struct extent_view *view, const struct view_row *p)
 {
-	bool json = pieces->style == EXTENT_VIEW_JSON, comma;
-	char s[PIECE_BYTES];
+	bool json = view->style == EXTENT_VIEW_JSON, comma;
+	char s[ROW_BYTES];
 	size_t n;
 
-	if (p->part.offset + p->part.bytes <= pieces->from)
+	if (p->part.offset + p->part.bytes <= view->from)
 		return true;
-	n = json ? piece_json(p, s) : piece_text(p, s);
-	comma = json && pieces->used > 1;
+	n = json ? row_json(p, s) : row_text(p, s);
+	comma = json && view->used > 1;
 	/* One byte stays free for the closing bracket. */
-	if (pieces->used + comma + n + json > pieces->room)
+	if (view->used + comma + n + json > view->room)
 		return false;
 	if (comma)
-		pieces->buffer[pieces->used++] = ',';
-	memcpy(pieces->buffer + pieces->used, s, n);
-	pieces->used += n;
-	pieces->from = p->part.offset + p->part.bytes;
+		view->buffer[view->used++] = ',';
+	memcpy(view->buffer + view->used, s, n);
+	view->used += n;
+	view->from = p->part.offset + p->part.bytes;
 	return true;
 }
 
-void extent_view_begin(struct pieces *pieces, const struct geom *geom,
-		  enum pieces_style style, uint64_t from, char *buffer,
+void extent_view_begin(struct extent_view *view, const struct geom *geom,
+		  enum extent_view_style style, uint64_t from, char *buffer,
 		  size_t room)
 {
-	*pieces = (struct pieces){
+	*view = (struct extent_view){
 		.geom = geom, .style = style, .buffer = buffer, .room = room,
 		.from = from,
 	};
 	if (style == EXTENT_VIEW_JSON)
-		buffer[pieces->used++] = '[';
+		buffer[view->used++] = '[';
 }
 
 /*
- * The last piece of a page may continue in the next page, so it is left to
- * that page, unless it is the only piece.
+ * The last row of a page may continue in the next page, so it is left to
+ * that page, unless it is the only row.
  */
-bool extent_view_add(struct pieces *pieces, const struct fs_extent *extents,
+bool extent_view_add(struct extent_view *view, const struct fs_extent *extents,
 		size_t n, bool last)
 {
 	struct cursor c = {
-		.geom = pieces->geom, .extents = extents, .n = n,
-		.join = pieces->style == EXTENT_VIEW_JSON,
+		.geom = view->geom, .extents = extents, .n = n,
+		.join = view->style == EXTENT_VIEW_JSON,
 	};
-	uint64_t from = pieces->from;
-	struct view_piece p, next;
+	uint64_t from = view->from;
+	struct view_row p, next;
 	bool more;
 
 	skip_to(&c, from);
-	more = next_piece(&c, &p);
+	more = next_row(&c, &p);
 	while (more) {
-		more = next_piece(&c, &next);
-		if (!more && !last && pieces->from > from)
+		more = next_row(&c, &next);
+		if (!more && !last && view->from > from)
 			return true;
-		if (!print_piece(pieces, &p))
+		if (!print_row(view, &p))
 			return false;
 		if (more && c.looked >= EXTENT_VIEW_TRACKS &&
-		    pieces->from > from)
+		    view->from > from)
 			return true;
 		p = next;
 	}
 	return !last;
 }
 
-size_t extent_view_end(struct pieces *pieces)
+size_t extent_view_end(struct extent_view *view)
 {
-	if (pieces->style == EXTENT_VIEW_JSON)
-		pieces->buffer[pieces->used++] = ']';
-	pieces->buffer[pieces->used] = 0;
-	return pieces->used;
+	if (view->style == EXTENT_VIEW_JSON)
+		view->buffer[view->used++] = ']';
+	view->buffer[view->used] = 0;
+	return view->used;
 }

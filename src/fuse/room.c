@@ -14,14 +14,14 @@
 #define REFUSED_NEWS_NS (3 * NS_PER_SECOND)
 
 /* A file that asks for room is granted several writes at once, for which it
- * need not ask again: as many as take one part in PIECES_PART of what is left,
- * and MOST_PIECES at most. */
-#define MOST_PIECES 64u
-#define PIECES_PART 8u
+ * need not ask again: as many as take one part in WRITES_PART of what is left,
+ * and MOST_WRITES at most. */
+#define MOST_WRITES 64u
+#define WRITES_PART 8u
 /* A write is expected to be no shorter than this. */
-#define LEAST_PIECE_BYTES (128u << 10)
+#define LEAST_WRITE_BYTES (128u << 10)
 
-/* While a piece is written nodes take room as well, by whole tracks.  So there
+/* While a write is done nodes take room as well, by whole tracks.  So there
  * has to be room for it twice, or for it and this much more. */
 #define SPARE_BYTES (1u << 20)
 
@@ -30,7 +30,7 @@
 #define UNGROWN_BYTES (256u << 10)
 
 /* Number of closed files of which it is remembered how they grew: a program
- * that opens its file anew for each piece gets the error as others do. */
+ * that opens its file anew for each write gets the error as others do. */
 #define CLOSED_MOST 4096u
 
 /* Little room ends when one part in four more is left than where it began, so
@@ -152,7 +152,7 @@ void room_closed(struct session *session, uint64_t ino)
 	struct room_state *room = session->room;
 	struct grower *grower = hashmap_get(room->growers, ino);
 
-	if (!grower || !room->low || !grower->pieces ||
+	if (!grower || !room->low || !grower->writes ||
 	    hashmap_count(room->growers) > CLOSED_MOST) {
 		room_forget(session, ino);
 		return;
@@ -223,8 +223,8 @@ static void note_refused(struct session *session, uint64_t ino)
 	if (!grower)
 		return;
 	grower->refused_ns = env_now_ns(session->options.env);
-	if (!grower->piece)
-		grower->piece = TRAX_BLOCK_BYTES;
+	if (!grower->write_bytes)
+		grower->write_bytes = TRAX_BLOCK_BYTES;
 }
 
 /* Must the next write to this file get that error?  Once each time. */
@@ -237,33 +237,33 @@ static bool refused(struct session *session, struct grower *grower)
 			REFUSED_NEWS_NS;
 }
 
-/* ---- Pieces ---- */
+/* ---- Writes ---- */
 
 static uint64_t more(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
 
-/* Does one more piece fit, and may more follow it? */
-static bool fits(uint64_t room, uint64_t piece)
+/* Does one more write of so many bytes fit, and may more follow it? */
+static bool fits(uint64_t room, uint64_t bytes)
 {
-	return room >= piece + (piece < SPARE_BYTES ? piece : SPARE_BYTES);
+	return room >= bytes + (bytes < SPARE_BYTES ? bytes : SPARE_BYTES);
 }
 
 /*
- * Is there room for a write to a file that has grown by such pieces before, but
+ * Is there room for a write to a file that has grown by such writes before, but
  * not by the last write, or never (0)?  It may grow all the same, by whatever
  * falls into a block more; then its pages may have what is kept for them.
  */
-static bool may_go_on(uint64_t room, uint64_t piece)
+static bool may_go_on(uint64_t room, uint64_t bytes)
 {
-	uint64_t kept = piece ? UNGROWN_BYTES : 0;
+	uint64_t kept = bytes ? UNGROWN_BYTES : 0;
 
-	return room >= piece + TRAX_BLOCK_BYTES + kept;
+	return room >= bytes + TRAX_BLOCK_BYTES + kept;
 }
 
 /* By how much has each write made the file longer since we looked last? */
-static uint64_t piece_of(const struct grower *grower,
+static uint64_t growth_of(const struct grower *grower,
 			 const struct fs_attr *attr)
 {
 	uint64_t longer = more(attr->size, grower->size);
@@ -272,19 +272,19 @@ static uint64_t piece_of(const struct grower *grower,
 
 	/* Of one that has not asked before it is known that what is empty
 	 * needs a block. */
-	if (!grower->pieces)
+	if (!grower->writes)
 		return attr->size ? 0 : TRAX_BLOCK_BYTES;
-	return (by + grower->pieces - 1) / grower->pieces;
+	return (by + grower->writes - 1) / grower->writes;
 }
 
-/* How many such pieces may be written before we look again? */
-static unsigned pieces_of(uint64_t room, uint64_t piece)
+/* How many such writes may be done before we look again? */
+static unsigned writes_of(uint64_t room, uint64_t bytes)
 {
 	uint64_t n;
 
-	piece = piece < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : piece;
-	n = room / PIECES_PART / piece;
-	n = n < MOST_PIECES ? n : MOST_PIECES;
+	bytes = bytes < LEAST_WRITE_BYTES ? LEAST_WRITE_BYTES : bytes;
+	n = room / WRITES_PART / bytes;
+	n = n < MOST_WRITES ? n : MOST_WRITES;
 	return n ? (unsigned)n : 1;
 }
 
@@ -292,28 +292,28 @@ bool room_may_grow(struct session *session, const struct fs_attr *attr)
 {
 	struct room_state *room = session->room;
 	struct grower *grower = grower_of(room, attr->ino);
-	uint64_t left, taken, grown, piece;
+	uint64_t left, taken, grown, bytes;
 	bool known, reported, there;
 
 	/* Without memory for it, close(2) tells. */
 	if (!grower)
 		return true;
-	known = grower->pieces;
+	known = grower->writes;
 	reported = refused(session, grower);
 	room->granted -= grower->granted;
-	grown = piece_of(grower, attr);
-	piece = grown ? grown : grower->piece;
+	grown = growth_of(grower, attr);
+	bytes = grown ? grown : grower->write_bytes;
 	taken = room->granted +
 		(room->first_round ? unasked_bytes(room) : 0);
 	left = more(fs_room(session->fs), taken);
 	there = grown ? fits(left, grown) :
 			may_go_on(more(fs_room_accepted(session->fs), taken),
-				  piece);
+				  bytes);
 	*grower = (struct grower){
 		.size = attr->size,
 		.used = attr->sectors * SECTOR_BYTES,
-		.piece = piece,
-		.pieces = 1,
+		.write_bytes = bytes,
+		.writes = 1,
 		.asked_ns = now_of(room),
 	};
 	if (reported || !there) {
@@ -321,10 +321,10 @@ bool room_may_grow(struct session *session, const struct fs_attr *attr)
 		return false;
 	}
 	if (known)
-		grower->pieces = pieces_of(left, piece);
-	grower->left = grower->pieces - 1;
-	grower->granted = grower->pieces *
-			  (piece ? piece : TRAX_BLOCK_BYTES);
+		grower->writes = writes_of(left, bytes);
+	grower->left = grower->writes - 1;
+	grower->granted = grower->writes *
+			  (bytes ? bytes : TRAX_BLOCK_BYTES);
 	room->granted += grower->granted;
 	room_expect(room);
 	return true;

@@ -19,7 +19,7 @@
  * like that by which a database goes back.  So it is let go on, as long as it
  * would do no harm if it were not: the file system keeps some room for pages
  * that were accepted (FS_WRITE_ACCEPTED).  A program that always tries again
- * uses that up, a piece each time; then a file that has ever grown while little
+ * uses that up, a write each time; then a file that has ever grown while little
  * was left is refused each time, until there is room.  Some of it stays for
  * files that have not grown, so that what has a place can be overwritten.
  *
@@ -29,8 +29,8 @@
  * beside that waits until the kernel has written out what it has, file by file
  * (room_flush.c), then tries again; for 5 s at most.
  *
- * So a program that writes piece by piece is told by write(2), at most two
- * pieces too early, what write(2) has accepted is there, and close(2) has
+ * So a program that writes bit by bit is told by write(2), at most two
+ * writes too early, what write(2) has accepted is there, and close(2) has
  * nothing left to say.  A single write(2) that is longer than the room, what
  * fills holes, and what is written through a mapping are told by close(2) and
  * fsync(2).  A read(2) across the end of the file asks only when attributes
@@ -67,7 +67,7 @@ enum room_answer {
 };
 enum room_answer room_question(struct session *session, uint64_t ino);
 
-/* May the file, whose attributes are these, grow by one more piece? */
+/* May the file, whose attributes are these, grow by one more write? */
 bool room_may_grow(struct session *session, const struct fs_attr *attr);
 
 /* A WRITE of the kernel's pages has been answered so. */

@@ -16,11 +16,11 @@
  * pages of it found none. */
 struct grower {
 	uint64_t size, used;	/* bytes, when we looked last */
-	uint64_t piece;		/* bytes that each write took when the file
+	uint64_t write_bytes;	/* bytes that each write took when the file
 				 * last grew; 0: it has not grown yet */
 	uint64_t granted;	/* bytes that it may have grown by since */
 	uint64_t asked_ns;	/* when it was last let go on */
-	unsigned pieces;	/* writes that it was granted then */
+	unsigned writes;	/* writes that it was granted then */
 	unsigned left;		/* of these, not asked for yet */
 	uint64_t refused_ns;	/* when pages found no room; 0: never, or a
 				 * write got the error */

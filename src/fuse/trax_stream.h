@@ -6,9 +6,9 @@
  *	if (ioctl(fd, TRAX_IOC_STREAM, &stream) && errno == EBUSY)
  *		... the disk can't do that beside what it has promised
  *
- * Then a program that reads the file in order, in any pieces, at up to `rate`
- * bytes a second, gets its data in time.  The promise ends when it is given
- * back (rate 0), when nothing was read of the file for a minute, when the file
+ * Then a program that reads the file in order, by reads of any size, at up to
+ * `rate` bytes a second, gets its data in time.  The promise ends when it is
+ * given back (rate 0), when nothing was read of the file for a minute, when it
  * is deleted, and with the unmount.  A second call replaces the first.  Anybody
  * who may read a file may ask.  The files of one user, but for root and the
  * user who mounted it, have half of what the disk can do at most.

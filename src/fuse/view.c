@@ -44,7 +44,7 @@ struct view {
 	bool stopped;			/* the session ends */
 	uint32_t uid;			/* the user for whom the last value was
 					 * made */
-	struct pieces pieces;
+	struct extent_view extents;
 	struct fs_extent page[PAGE_EXTENTS];
 	char text[MAX_VALUE_BYTES + 1];
 };
@@ -116,15 +116,15 @@ static const struct view_row {
 	char *(*root)(struct request *req);
 	/* An operation that gives a text; 0: none. */
 	enum fs_op_type text;
-	bool pieces;			/* of a file, in this style: */
-	enum pieces_style style;
+	bool extents;			/* of a file, in this style: */
+	enum extent_view_style style;
 	bool any;			/* `text` is of files too */
 	bool admin;			/* shows what not everybody may know:
 					   names in closed directories, who
 					   reads where */
 } rows[] = {
-	{ .name = "extents", .pieces = true, .style = EXTENT_VIEW_JSON },
-	{ .name = "tracks", .pieces = true, .style = EXTENT_VIEW_TEXT },
+	{ .name = "extents", .extents = true, .style = EXTENT_VIEW_JSON },
+	{ .name = "tracks", .extents = true, .style = EXTENT_VIEW_TEXT },
 	{ .name = "stats", .root = text_stats },
 	{ .name = "model", .root = text_model },
 	{ .name = "platter", .root = text_platter },
@@ -208,7 +208,7 @@ static void done_text(struct fs_op *op)
 		reply_text(req, op->buffer);
 }
 
-/* ---- Pieces of a file ---- */
+/* ---- Extents of a file ---- */
 
 static void done_page(struct fs_op *op)
 {
@@ -218,7 +218,7 @@ static void done_page(struct fs_op *op)
 static void fetch_page(struct view *view, struct request *req)
 {
 	view->busy = true;
-	req->op.offset = view->pieces.from;
+	req->op.offset = view->extents.from;
 	req->op.buffer = view->page;
 	req->op.size = PAGE_EXTENTS;
 	request_submit(req, FS_EXTENTS, done_page);
@@ -232,11 +232,11 @@ static void print_page(struct view *view, struct request *req)
 		reply_failed(req, req->op.rc);
 	else if (view->stopped)
 		reply_failed(req, -EIO);
-	else if (n && extent_view_add(&view->pieces, view->page, n,
+	else if (n && extent_view_add(&view->extents, view->page, n,
 				 n < PAGE_EXTENTS))
 		fetch_page(view, req);
 	else
-		reply_value(req, view->text, extent_view_end(&view->pieces));
+		reply_value(req, view->text, extent_view_end(&view->extents));
 }
 
 /* ---- The queue ---- */
@@ -262,8 +262,8 @@ static void start_request(struct view *view, struct request *req)
 	list_del(&req->link);
 	view->active = req;
 	view->uid = req->op.uid;
-	if (row->pieces) {
-		extent_view_begin(&view->pieces, fs_geom(req->session->fs),
+	if (row->extents) {
+		extent_view_begin(&view->extents, fs_geom(req->session->fs),
 			     row->style, req->op.offset2, view->text,
 			     MAX_VALUE_BYTES);
 		fetch_page(view, req);
@@ -382,7 +382,7 @@ void view_get(struct request *req, const char *name)
 	req->session->view->asked++;
 	while (row < end && !row_matches(row, name + strlen(PREFIX), &from))
 		row++;
-	if (row == end || (!is_root && !row->pieces && !row->any)) {
+	if (row == end || (!is_root && !row->extents && !row->any)) {
 		request_reply(req, -ENODATA, NULL, 0);
 		return;
 	}
@@ -392,7 +392,7 @@ void view_get(struct request *req, const char *name)
 	}
 	req->fixed = row;
 	req->op.offset2 = from;
-	if (row->pieces)
+	if (row->extents)
 		request_submit(req, FS_GETATTR, done_attr);
 	else
 		enqueue(req);

@@ -2,7 +2,8 @@
  * view.h - the attributes that people look at: trax.*.
  *
  * They are made when they are asked for; they are neither stored nor listed.
- *   trax.extents   JSON array: one object for each piece of the file
+ *   trax.extents   JSON array: one object for each extent of the file, as
+ *                  extent_view.h cuts them
  *   trax.tracks    text: one line for each track of the file
  *   trax.replicas  JSON array of the copies of a file; of the root directory
  *                  an object of counts
@@ -14,7 +15,7 @@
  * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
  * "trax.tracks:OFFSET" begin at a byte offset of the file, as does
  * "trax.replicas:OFFSET"; "trax.heat:N" at access number N.  A program that
- * wants all of it asks again behind the last piece until nothing comes.
+ * wants all of it asks again behind the last extent until nothing comes.
  */
 #ifndef TRAX_FUSE_VIEW_H
 #define TRAX_FUSE_VIEW_H

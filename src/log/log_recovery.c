@@ -420,7 +420,7 @@ void log_recover_end(struct log *log)
 	free(s->unreadable);
 	free(s->rebuilt);
 	hashmap_free(s->known);
-	scan_pieces_free(s);
+	scan_reads_free(s);
 	free(s);
 	log->scan = NULL;
 }
@@ -440,7 +440,7 @@ int log_recover(struct log *log, const struct log_replay *replay,
 	*last = replay->cut_seq;
 	*chain = replay->cut_chain;
 	rc = s->rc ? s->rc : scan_tracks(s);
-	scan_pieces_free(s);
+	scan_reads_free(s);
 	hashmap_free(s->known);
 	s->known = NULL;
 	if (!rc) {

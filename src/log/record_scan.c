@@ -1,7 +1,7 @@
 /*
  * record_scan.c - finding records on the log's tracks.
  *
- * All log tracks are read whole, in large pieces.  What verifies, or does when
+ * All log tracks are read whole, by large reads.  What verifies, or does when
  * its parity has made it whole, and is of the root's epoch is a find; originals
  * and mirrors are the same.  A find keeps its payload only as far as the memory
  * goes that the caller allows.
@@ -158,7 +158,7 @@ static void scan_rebuild(struct log_scan *s, const struct scan_read *p,
 	scan_record(s, p->track, sector, h);
 }
 
-static void scan_piece(struct log_scan *s, const struct scan_read *p)
+static void scan_read(struct log_scan *s, const struct scan_read *p)
 {
 	const size_t unit = s->log->unit_bytes;
 	const size_t bytes = (size_t)p->sectors * SECTOR_BYTES;
@@ -182,7 +182,7 @@ static void scan_piece(struct log_scan *s, const struct scan_read *p)
 
 /* ---- Reading tracks ------------------------------------------------------ */
 
-/* The pieces that are read overlap, so a unit may come twice. */
+/* Reads overlap, so a unit may come twice. */
 static void unreadable_add(struct log_scan *s, uint64_t sector)
 {
 	for (unsigned i = s->unreadable_n; i--; )
@@ -213,7 +213,7 @@ void scan_units_read(struct log_scan *s, uint64_t sector, uint32_t sectors,
 	}
 }
 
-static void piece_done(struct disk_request *req)
+static void read_done(struct disk_request *req)
 {
 	struct scan_read *p = req->owner;
 
@@ -221,8 +221,8 @@ static void piece_done(struct disk_request *req)
 	p->busy = false;
 }
 
-/* Chooses the next piece to read; false: all have been read. */
-static bool piece_next(struct log_scan *s, struct scan_read *p)
+/* Chooses the next read; false: all has been read. */
+static bool read_next(struct log_scan *s, struct scan_read *p)
 {
 	struct log_track *t = &s->log->track[s->track];
 	uint32_t left;
@@ -234,9 +234,9 @@ static bool piece_next(struct log_scan *s, struct scan_read *p)
 	p->track = t;
 	p->first = s->sector;
 	p->sectors = left;
-	s->sector += PIECE_SECTORS;
-	if (left > PIECE_SECTORS + OVERLAP_SECTORS) {
-		p->sectors = PIECE_SECTORS + OVERLAP_SECTORS;
+	s->sector += READ_SECTORS;
+	if (left > READ_SECTORS + OVERLAP_SECTORS) {
+		p->sectors = READ_SECTORS + OVERLAP_SECTORS;
 	} else {
 		s->track++;
 		s->sector = 0;
@@ -244,7 +244,7 @@ static bool piece_next(struct log_scan *s, struct scan_read *p)
 	return true;
 }
 
-static void piece_send(struct log_scan *s, struct scan_read *p)
+static void read_send(struct log_scan *s, struct scan_read *p)
 {
 	p->iov = (struct iovec){ p->buf, (size_t)p->sectors * SECTOR_BYTES };
 	p->req = (struct queue_request){
@@ -255,7 +255,7 @@ static void piece_send(struct log_scan *s, struct scan_read *p)
 			.sectors = p->sectors,
 			.iov = &p->iov,
 			.iov_n = 1,
-			.done = piece_done,
+			.done = read_done,
 			.owner = p,
 		},
 	};
@@ -264,17 +264,17 @@ static void piece_send(struct log_scan *s, struct scan_read *p)
 	queue_submit(s->log->queue, &p->req);
 }
 
-/* Pieces are scanned in the order in which they were sent, so that what is
+/* Reads are scanned in the order in which they were sent, so that what is
  * found does not depend on the disk's order. */
 int scan_tracks(struct log_scan *s)
 {
 	unsigned sent = 0, scanned = 0;
 	int rc = 0;
 
-	while (sent < PIECES && piece_next(s, &s->piece[sent]))
-		piece_send(s, &s->piece[sent++]);
+	while (sent < READS && read_next(s, &s->read[sent]))
+		read_send(s, &s->read[sent++]);
 	while (scanned < sent && rc >= 0) {
-		struct scan_read *p = &s->piece[scanned % PIECES];
+		struct scan_read *p = &s->read[scanned % READS];
 
 		if (p->busy) {
 			rc = queue_poll(s->log->queue, -1);
@@ -284,11 +284,11 @@ int scan_tracks(struct log_scan *s)
 			scan_units_read(s, p->track->first + p->first,
 					p->sectors, p->buf);
 		if (!s->rc)
-			scan_piece(s, p);
+			scan_read(s, p);
 		scanned++;
-		if (!piece_next(s, p))
+		if (!read_next(s, p))
 			continue;
-		piece_send(s, p);
+		read_send(s, p);
 		sent++;
 	}
 	return rc < 0 ? rc : s->rc;
@@ -296,11 +296,11 @@ int scan_tracks(struct log_scan *s)
 
 /* ---- Open and close ---- */
 
-void scan_pieces_free(struct log_scan *s)
+void scan_reads_free(struct log_scan *s)
 {
-	for (unsigned i = 0; i < PIECES; i++) {
-		free(s->piece[i].buf);
-		s->piece[i].buf = NULL;
+	for (unsigned i = 0; i < READS; i++) {
+		free(s->read[i].buf);
+		s->read[i].buf = NULL;
 	}
 }
 
@@ -320,13 +320,13 @@ struct log_scan *scan_new(struct log *log, const struct log_replay *replay)
 	s->rebuild_bytes = TRAX_REBUILD_BYTES;
 	if (!s->known || !s->unreadable || !s->rebuilt)
 		s->rc = -ENOMEM;
-	for (unsigned i = 0; i < PIECES; i++) {
-		s->piece[i].scan = s;
-		s->piece[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
+	for (unsigned i = 0; i < READS; i++) {
+		s->read[i].scan = s;
+		s->read[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
 						(size_t)SECTOR_BYTES *
-						(PIECE_SECTORS +
+						(READ_SECTORS +
 						 OVERLAP_SECTORS));
-		if (!s->piece[i].buf)
+		if (!s->read[i].buf)
 			s->rc = -ENOMEM;
 	}
 	return s;

@@ -7,13 +7,13 @@
 #include "base/hashmap.h"
 #include "log/log_internal.h"
 
-/* A piece of a track that is read at a time: 2 MiB.  It overlaps the next one
- * by the longest record, so that each record is whole in one piece. */
-#define PIECE_SECTORS (2u << 11)
+/* What is read of a track at a time: 2 MiB.  It overlaps the next one
+ * by the longest record, so that each record is whole in one read. */
+#define READ_SECTORS (2u << 11)
 #define OVERLAP_SECTORS (TRAX_MAX_RECORD_BYTES / SECTOR_BYTES)
-/* Pieces that are read at the same time, so that the disk does not wait while
- * one is scanned. */
-#define PIECES 4u
+/* Reads that are under way at the same time, so that the disk does not wait
+ * while one is scanned. */
+#define READS 4u
 /* Least memory for payloads: some of the longest records. */
 #define MIN_MEMORY_BYTES (2u << 20)
 #define LOADS 256u		/* records read again at once */
@@ -58,7 +58,7 @@ struct log_scan {
 					 * says is acknowledged */
 	uint64_t newer;			/* a record that follows a newer root;
 					   0: none was found */
-	unsigned track;			/* next piece to read */
+	unsigned track;			/* next read to read */
 	uint32_t sector;
 	unsigned reading;
 	uint64_t *unreadable;		/* first sectors of units, ascending */
@@ -68,7 +68,7 @@ struct log_scan {
 	uint64_t rebuild_bytes;		/* bytes that may still be hashed for
 					 * this */
 	int rc;
-	struct scan_read piece[PIECES];
+	struct scan_read read[READS];
 	uint32_t *path;			/* indices of the finds of the chain, in
 					 * its order */
 	size_t path_n, apply_from;
@@ -88,6 +88,6 @@ void scan_units_read(struct log_scan *scan, uint64_t sector, uint32_t sectors,
 
 struct log_scan *scan_new(struct log *log, const struct log_replay *replay);
 int scan_tracks(struct log_scan *scan);
-void scan_pieces_free(struct log_scan *scan);
+void scan_reads_free(struct log_scan *scan);
 
 #endif

@@ -181,8 +181,9 @@ static bool order_comes_first(struct moves *moves, uint64_t now_ns)
 {
 	const struct ordering *order = &moves->order;
 	bool at_work = !order->paused &&
-		       (order->looking || order->pieces || order_has_work(moves)
-			|| moves->walk.looking || walk_is_due(moves));
+		       (order->looking || order->extents ||
+			order_has_work(moves) || moves->walk.looking ||
+			walk_is_due(moves));
 
 	if (!at_work)
 		moves->order_ns = 0;

@@ -4,9 +4,9 @@
  *
  * Content and checksums do not change.  Data is verified with its checksums
  * before it moves, and read back and compared after it was written; only then
- * the mapping changes, in one transaction for each piece of a file.  Until that
- * is durable the old place keeps its content.  Data that users change meanwhile
- * stays where they put it.
+ * the mapping changes, in one transaction for each extent of a file.  Until
+ * that is durable the old place keeps its content.  Data that users change
+ * meanwhile stays where they put it.
  */
 #ifndef TRAX_MOVE_MOVE_H
 #define TRAX_MOVE_MOVE_H
@@ -48,7 +48,7 @@ struct order_status {		/* counters since the mount */
 				 * pay, there is no room, or users changed
 				 * them */
 	uint64_t sectors;	/* moved */
-	/* pieces in which the moved data lay before, and after */
+	/* fragments in which the moved data lay before, and after */
 	uint64_t runs_before, runs_after;
 };
 void order_get_status(const struct moves *moves, struct order_status *status);

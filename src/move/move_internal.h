@@ -2,8 +2,8 @@
  * move_internal.h - moves from inside: move.c (all of them together),
  * move_steps.c (the steps of one), move_swap.c (its transactions), move_clean.c
  * (which tracks are to be emptied), move_order.c (what is to be brought
- * together), move_notice.c (what users read in pieces), move_walk.c (what lies
- * apart), move_store.c (what outlives a mount).
+ * together), move_notice.c (fragmented files that users read), move_walk.c
+ * (what lies apart), move_store.c (what outlives a mount).
  *
  * Sectors of the data of a move are counted from its beginning: `at`.  Sources
  * and places cover the data in that order, without holes.
@@ -26,7 +26,7 @@
 #define MOVE_TRACKS 8u		/* most tracks emptied by a move */
 #define MOVE_CLAIMS 256u	/* most free parts of these tracks */
 #define MOVE_MOST 8u		/* moves that have data in memory at a time */
-#define ORDER_PIECES 64u	/* pieces of the room of a batch */
+#define ORDER_EXTENTS 64u	/* extents of the room of a batch */
 #define ORDER_WANTED 4096u	/* files that wait to be brought together */
 #define MOVE_SLOTS 24u		/* moves at a time, with those that drain */
 
@@ -53,7 +53,7 @@ struct move_source {		/* a part of a range, at its present place */
 };
 
 struct move_place {		/* the new place of a part of a range */
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	uint32_t at;
 	bool failed;		/* it could not be written, or not read back */
 };
@@ -109,8 +109,8 @@ struct move {
 	unsigned filled;	/* free tracks that it fills for that */
 	uint64_t reserved;	/* sectors, see move_claim */
 	bool is_order;
-	struct alloc_piece given[ORDER_PIECES];	/* places for all of it, until
-						 * it is placed */
+	/* places for all of it, until it is placed */
+	struct alloc_extent given[ORDER_EXTENTS];
 	unsigned given_n;
 	uint64_t moved;		/* sectors */
 };
@@ -173,18 +173,18 @@ struct ordering {
 	unsigned ranges, handed;
 	uint64_t sectors, handed_sectors;
 	uint64_t goal, track;	/* sector; sectors of a track there */
-	uint64_t end;		/* where the last piece ends */
+	uint64_t end;		/* where the last extent ends */
 	uint32_t reads;		/* reads of all of it that are expected in a
 				 * month */
-	unsigned runs, runs_then; /* pieces now, and where it goes */
-	unsigned cost;		/* of reading on from piece to piece, now, in
+	unsigned runs, runs_then; /* fragments now, and where it goes */
+	unsigned cost;		/* of going from fragment to fragment, now, in
 				 * parts of a turn */
 	unsigned file_break;	/* the part of `cost` for going to the file that
 				 * is looked at */
 	unsigned cut;		/* additional cost of going from the batch to
 				 * the next file when the batch moves */
-	struct alloc_piece piece[ORDER_PIECES]; /* where it goes */
-	unsigned pieces;	/* 0: there is no room yet */
+	struct alloc_extent extent[ORDER_EXTENTS]; /* where it goes */
+	unsigned extents;	/* 0: there is no room yet */
 	unsigned under_way;	/* moves */
 	uint64_t moved;		/* sectors of the batch */
 	struct order_status status;
@@ -199,10 +199,10 @@ bool order_has_work(const struct moves *moves);
 bool order_pick(struct moves *moves);
 /* A move of a batch has ended. */
 void order_moved(struct move *move);
-/* Cuts sectors [from, from + n) out of the room that the pieces are, as far as
- * it goes.  Returns the number of pieces of that. */
-unsigned room_cut(const struct alloc_piece *piece, unsigned pieces,
-		    uint64_t from, uint64_t n, struct alloc_piece *cut);
+/* Cuts sectors [from, from + n) out of the room that the extents are, as far as
+ * it goes.  Returns the number of extents of that. */
+unsigned room_cut(const struct alloc_extent *extent, unsigned extents,
+		    uint64_t from, uint64_t n, struct alloc_extent *cut);
 /* Gives back the room that no move has; no transaction may be under way. */
 void order_close(struct moves *moves);
 
@@ -218,7 +218,7 @@ struct notice_file {
 	uint64_t next;		/* sector behind what was read last */
 	uint64_t sectors;	/* read so far, in order */
 	uint64_t end;		/* end of the last read on the disk */
-	unsigned breaks;	/* pieces begun meanwhile */
+	unsigned breaks;	/* fragments begun meanwhile */
 	uint32_t reads;		/* times that all of it was read */
 	uint64_t begun_ns, used_ns;
 };
@@ -228,7 +228,7 @@ struct noticing {
 	struct notice_file file[NOTICE_FILES];
 };
 
-/* Begins to notice which files are read whole though they lie in pieces. */
+/* Begins to notice which files are read whole though they are fragmented. */
 void notice_begin(struct moves *moves);
 void notice_end(struct moves *moves);
 

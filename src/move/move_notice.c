@@ -1,12 +1,12 @@
 /*
- * move_notice.c - notices which files users read whole though they lie in
- * pieces.
+ * move_notice.c - notices which files users read whole though they are
+ * fragmented.
  *
  * A file that was read from the disk a number of times in a month is expected
  * to be read as often in the next one; data that the kernel has in memory costs
  * nothing and is not seen.  For NOTICE_FILES files the reads that are in order
  * are counted.  When they amount to all of a file once, twice, four times and
- * so on, and there were pieces, the file is given to order, which finds out
+ * so on, and there were fragments, the file is given to order, which finds out
  * whether moving it pays.
  */
 #include "base/units.h"

@@ -3,7 +3,7 @@
  * in which they are named, each in the order of its data.
  *
  * A batch is one large file, up to ORDER_SECTORS of it, or small files that fit
- * on one track together.  Its data lies in pieces: a piece ends where the next
+ * on one track together.  Its data lies in fragments: one ends where the next
  * sector that is read lies elsewhere, which costs about a turn (a seek and half
  * of one), as reading or writing a track does, or, further on on the same
  * track, as much of a turn as lies between.  Room for all of the batch is taken
@@ -53,7 +53,7 @@ bool order_has_work(const struct moves *moves)
 	const struct ordering *order = &moves->order;
 
 	return !order->paused && !order->looking &&
-	       (order->pieces ? order->handed < order->ranges :
+	       (order->extents ? order->handed < order->ranges :
 				order->wanted_n || order->target.ino);
 }
 
@@ -61,7 +61,7 @@ bool order_has_work(const struct moves *moves)
 
 static void batch_reset(struct ordering *order)
 {
-	order->ranges = order->handed = order->pieces = 0;
+	order->ranges = order->handed = order->extents = 0;
 	order->sectors = order->handed_sectors = order->end = 0;
 	order->runs = order->cost = order->cut = 0;
 	order->reads = UINT32_MAX;
@@ -229,14 +229,14 @@ static int batch_look(struct fs_txn *txn, struct ordering *order)
 
 /* ---- Does it pay? ---- */
 
-static unsigned piece_runs(const struct ordering *order, int n)
+static unsigned extent_runs(const struct ordering *order, int n)
 {
 	unsigned runs = 0;
 	int i;
 
 	for (i = 0; i < n; i++)
-		runs += !i || order->piece[i - 1].sector +
-			      order->piece[i - 1].n != order->piece[i].sector;
+		runs += !i || order->extent[i - 1].sector +
+			      order->extent[i - 1].n != order->extent[i].sector;
 	return runs;
 }
 
@@ -251,12 +251,12 @@ static bool pays(const struct ordering *order, unsigned runs)
 		       cost + 2 * then + passes;
 }
 
-static void pieces_give_back(struct moves *moves,
-			     const struct alloc_piece *piece, unsigned n)
+static void extents_give_back(struct moves *moves,
+			     const struct alloc_extent *extent, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		space_give_back(tree_space(moves->fs->tree), piece[i].sector,
-				piece[i].n);
+		space_give_back(tree_space(moves->fs->tree), extent[i].sector,
+				extent[i].n);
 }
 
 /* Takes room for the batch. -EALREADY: nothing is to be gained.  Reserved room
@@ -275,17 +275,17 @@ static int batch_take(struct fs_txn *txn, struct ordering *order)
 	rc = space_reserve(space, order->sectors);
 	if (rc)
 		return rc;
-	rc = alloc_take(txn->fs->alloc, &want, order->piece, ORDER_PIECES,
+	rc = alloc_take(txn->fs->alloc, &want, order->extent, ORDER_EXTENTS,
 			&group);
 	space_release(space, order->sectors);
 	if (rc < 0)
 		return rc == -EAGAIN ? fs_txn_wait_group(txn, group) : rc;
-	runs = piece_runs(order, rc);
+	runs = extent_runs(order, rc);
 	if (!pays(order, runs)) {
-		pieces_give_back(txn->state, order->piece, (unsigned)rc);
+		extents_give_back(txn->state, order->extent, (unsigned)rc);
 		return -EALREADY;
 	}
-	order->pieces = (unsigned)rc;
+	order->extents = (unsigned)rc;
 	order->runs_then = runs;
 	return 0;
 }
@@ -334,23 +334,23 @@ static const struct fs_txn_type order_type = {
 
 /* ---- Moves of a batch ---- */
 
-unsigned room_cut(const struct alloc_piece *piece, unsigned pieces,
-		    uint64_t from, uint64_t n, struct alloc_piece *cut)
+unsigned room_cut(const struct alloc_extent *extent, unsigned extents,
+		    uint64_t from, uint64_t n, struct alloc_extent *cut)
 {
 	uint64_t at = 0, low, end;
 	unsigned i, cuts = 0;
 
-	for (i = 0; i < pieces && (at < from || at - from < n); i++) {
+	for (i = 0; i < extents && (at < from || at - from < n); i++) {
 		low = from > at ? from - at : 0;
-		end = from + n - at < piece[i].n ? from + n - at : piece[i].n;
+		end = from + n - at < extent[i].n ? from + n - at : extent[i].n;
 		if (n > UINT64_MAX - from)
-			end = piece[i].n;
+			end = extent[i].n;
 		if (low < end) {
-			cut[cuts] = piece[i];
+			cut[cuts] = extent[i];
 			cut[cuts].sector += low;
 			cut[cuts++].n = end - low;
 		}
-		at += piece[i].n;
+		at += extent[i].n;
 	}
 	return cuts;
 }
@@ -375,7 +375,7 @@ static bool batch_hand_over(struct moves *moves)
 		move->range[move->ranges++] = range;
 		order->handed++;
 	}
-	move->given_n = room_cut(order->piece, order->pieces,
+	move->given_n = room_cut(order->extent, order->extents,
 				   order->handed_sectors, sectors,
 				   move->given);
 	order->handed_sectors += sectors;
@@ -389,7 +389,7 @@ bool order_pick(struct moves *moves)
 {
 	struct ordering *order = &moves->order;
 
-	if (order->pieces)
+	if (order->extents)
 		return batch_hand_over(moves);
 	batch_reset(order);
 	order->looked = false;
@@ -401,7 +401,7 @@ void order_moved(struct move *move)
 {
 	struct ordering *order = &move->moves->order;
 
-	pieces_give_back(move->moves, move->given, move->given_n);
+	extents_give_back(move->moves, move->given, move->given_n);
 	move->moves->unfreed += move->moved;
 	order->status.sectors += move->moved;
 	order->moved += move->moved;
@@ -421,14 +421,14 @@ void order_moved(struct move *move)
 void order_close(struct moves *moves)
 {
 	struct ordering *order = &moves->order;
-	struct alloc_piece rest[ORDER_PIECES];
+	struct alloc_extent rest[ORDER_EXTENTS];
 
-	pieces_give_back(moves, rest,
-			 room_cut(order->piece, order->pieces,
+	extents_give_back(moves, rest,
+			 room_cut(order->extent, order->extents,
 				    order->handed_sectors,
 				    order->sectors - order->handed_sectors,
 				    rest));
-	order->pieces = 0;
+	order->extents = 0;
 }
 
 void order_get_status(const struct moves *moves, struct order_status *status)
@@ -436,5 +436,5 @@ void order_get_status(const struct moves *moves, struct order_status *status)
 	*status = moves->order.status;
 	status->paused = moves->order.paused;
 	status->wanted = moves->order.wanted_n + (moves->order.target.ino != 0);
-	status->is_at_work = moves->order.looking || moves->order.pieces;
+	status->is_at_work = moves->order.looking || moves->order.extents;
 }

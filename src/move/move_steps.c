@@ -86,12 +86,12 @@ static void places_give_back(struct move *move, uint32_t from, uint32_t end)
 	for (i = 0; i < move->places; i++) {
 		place = &move->place[i];
 		first = place->at > from ? place->at : from;
-		last = place->at + place->piece.n;
+		last = place->at + place->extent.n;
 		last = last < end ? last : end;
 		if (first >= last)
 			continue;
-		first += place->piece.sector - place->at;
-		last += place->piece.sector - place->at;
+		first += place->extent.sector - place->at;
+		last += place->extent.sector - place->at;
 		if (place->failed)
 			bad_sectors_suspect(fs->files, first, last - first);
 		else
@@ -154,8 +154,8 @@ static void unwant(struct move *move)
 					 move->source[i].n);
 	if (move->step == MOVE_COMPARE)
 		for (i = 0; i < move->places; i++)
-			freeblock_unwant(task, move->place[i].piece.sector,
-					 move->place[i].piece.n);
+			freeblock_unwant(task, move->place[i].extent.sector,
+					 move->place[i].extent.n);
 }
 
 void move_end(struct move *move)
@@ -245,14 +245,14 @@ static void place_got(struct move *move, struct move_place *place,
 		      uint64_t sector, uint32_t n, const uint8_t *bytes,
 		      int result)
 {
-	uint32_t from, has = overlap(sector, n, place->piece.sector,
-				     place->piece.n, &from);
+	uint32_t from, has = overlap(sector, n, place->extent.sector,
+				     place->extent.n, &from);
 
 	if (!has)
 		return;
 	place->failed |= result ||
 		memcmp(move->data + (size_t)(place->at + from) * SECTOR_BYTES,
-		       bytes + (size_t)(place->piece.sector + from - sector) *
+		       bytes + (size_t)(place->extent.sector + from - sector) *
 			       SECTOR_BYTES,
 		       (size_t)has * SECTOR_BYTES);
 	move->left -= has < move->left ? has : move->left;
@@ -297,9 +297,9 @@ static void wait_for_reads(struct move *move, enum move_step step)
 				    move->source[i].n);
 	}
 	for (i = 0; !rc && step == MOVE_COMPARE && i < move->places; i++) {
-		move->left += (uint32_t)move->place[i].piece.n;
-		rc = freeblock_want(task, move->place[i].piece.sector,
-				    move->place[i].piece.n);
+		move->left += (uint32_t)move->place[i].extent.n;
+		rc = freeblock_want(task, move->place[i].extent.sector,
+				    move->place[i].extent.n);
 	}
 	if (rc)
 		move_end(move);
@@ -406,7 +406,7 @@ static void part_set(struct move *move, struct move_part *part,
 	part->req = (struct queue_request){
 		.disk = {
 			.op = DISK_WRITE,
-			.sector = place->piece.sector + skip,
+			.sector = place->extent.sector + skip,
 			.sectors = (uint32_t)n,
 			.iov = &part->iov, .iov_n = 1,
 		},
@@ -422,8 +422,8 @@ static void parts_make(struct move *move)
 
 	move->parts = 0;
 	for (i = 0; i < move->places; i++)
-		for (skip = 0; skip < move->place[i].piece.n; skip += n) {
-			n = move->place[i].piece.n - skip;
+		for (skip = 0; skip < move->place[i].extent.n; skip += n) {
+			n = move->place[i].extent.n - skip;
 			n = n < PART_SECTORS ? n : PART_SECTORS;
 			part_set(move, &move->part[move->parts++], i, skip, n);
 		}
@@ -447,7 +447,7 @@ void move_placed(struct move *move, int rc)
 	parts_make(move);
 	move->writing = move->parts;
 	for (i = 0; i < move->places; i++)
-		move->moves->status.written_sectors += move->place[i].piece.n;
+		move->moves->status.written_sectors += move->place[i].extent.n;
 	for (i = 0; i < move->parts; i++)
 		freeblock_write(move->moves->task, &move->part[i].req);
 }

@@ -216,8 +216,8 @@ static json_t *order_json(const struct moves *moves)
 		"files_waiting", (json_int_t)s.wanted,
 		"batches", (json_int_t)s.batches, "left", (json_int_t)s.left,
 		"moved_bytes", (json_int_t)(s.sectors * SECTOR_BYTES),
-		"pieces_before", (json_int_t)s.runs_before,
-		"pieces_after", (json_int_t)s.runs_after);
+		"fragments_before", (json_int_t)s.runs_before,
+		"fragments_after", (json_int_t)s.runs_after);
 }
 
 char *moves_json(struct moves *moves)

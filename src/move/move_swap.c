@@ -14,7 +14,7 @@
 #include "move/move_internal.h"
 
 #define LOOK_ROOM 16u		/* leaves that a range may need */
-#define SWAP_PIECES 16u		/* Most extents that one transaction maps. */
+#define SWAP_EXTENTS 16u	/* Most extents that one transaction maps. */
 /* The rest of a track that moves have begun to fill is not used when it is
  * smaller than this part of a track, as files would be cut. */
 #define OPEN_PART 8u
@@ -60,8 +60,8 @@ static int sum_of(struct fs_txn *txn, uint64_t ino, uint64_t block,
 		  uint32_t *sum)
 {
 	uint64_t in = block % TRAX_CSUM_WINDOW_BLOCKS;
-	unsigned piece = (unsigned)(in / TRAX_CSUM_PIECE_BLOCKS);
-	unsigned i = (unsigned)(in % TRAX_CSUM_PIECE_BLOCKS);
+	unsigned chunk = (unsigned)(in / TRAX_CSUM_CHUNK_BLOCKS);
+	unsigned i = (unsigned)(in % TRAX_CSUM_CHUNK_BLOCKS);
 	int rc = 0;
 
 	if (*window_first != block - in)
@@ -70,9 +70,9 @@ static int sum_of(struct fs_txn *txn, uint64_t ino, uint64_t block,
 	if (rc)
 		return rc;
 	*window_first = block - in;
-	if (!(window->mask[piece] >> i & 1))
+	if (!(window->mask[chunk] >> i & 1))
 		return -ENOENT;
-	*sum = window->sum[piece][i];
+	*sum = window->sum[chunk][i];
 	return 0;
 }
 
@@ -160,17 +160,17 @@ static void places_undo(struct move *move, unsigned places)
 	struct space *space = tree_space(move->moves->fs->tree);
 
 	while (move->places > places) {
-		const struct alloc_piece *piece =
-			&move->place[--move->places].piece;
+		const struct alloc_extent *extent =
+			&move->place[--move->places].extent;
 
-		space_give_back(space, piece->sector, piece->n);
+		space_give_back(space, extent->sector, extent->n);
 	}
 }
 
 /* Takes the free room behind the data of the last move, unless that is little;
  * less than 0: there is none. */
 static int open_take(struct fs_txn *txn, const struct move *move,
-		     uint64_t near, uint64_t left, struct alloc_piece *piece)
+		     uint64_t near, uint64_t left, struct alloc_extent *extent)
 {
 	struct alloc *alloc = txn->fs->alloc;
 	uint64_t open = move->moves->clean.open;
@@ -181,10 +181,10 @@ static int open_take(struct fs_txn *txn, const struct move *move,
 	alloc_track(alloc, open, &track);
 	if (open > track.first &&
 	    open / TRAX_GROUP_SECTORS == near / TRAX_GROUP_SECTORS)
-		rc = alloc_fill_at(alloc, open, left, piece);
-	if (rc || piece->n == left || piece->n >= least)
+		rc = alloc_fill_at(alloc, open, left, extent);
+	if (rc || extent->n == left || extent->n >= least)
 		return rc;
-	space_give_back(tree_space(txn->fs->tree), piece->sector, piece->n);
+	space_give_back(tree_space(txn->fs->tree), extent->sector, extent->n);
 	return -ENOSPC;
 }
 
@@ -197,8 +197,8 @@ static int open_take(struct fs_txn *txn, const struct move *move,
  *  3. the smallest part of a used track that has room for all of it, or the
  *     largest one.
  */
-static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
-		      uint64_t left, struct alloc_piece *piece, bool *goes_on)
+static int extent_take(struct fs_txn *txn, struct move *move, uint64_t near,
+		      uint64_t left, struct alloc_extent *extent, bool *goes_on)
 {
 	struct alloc *alloc = txn->fs->alloc;
 	struct alloc_want want = {
@@ -210,17 +210,17 @@ static int piece_take(struct fs_txn *txn, struct move *move, uint64_t near,
 	int rc = -ENOSPC;
 
 	*goes_on = true;
-	if (left < want.sectors && !open_take(txn, move, near, left, piece))
+	if (left < want.sectors && !open_take(txn, move, near, left, extent))
 		return 0;
 	if (move->filled + 1 < move->tracks)
-		rc = alloc_take(alloc, &want, piece, 1, &group);
+		rc = alloc_take(alloc, &want, extent, 1, &group);
 	if (rc == 1) {
 		move->filled++;
 		return 0;
 	}
 	*goes_on = false;
 	if (rc != -EAGAIN)
-		rc = alloc_fill(alloc, near, left, piece, &group);
+		rc = alloc_fill(alloc, near, left, extent, &group);
 	return rc == -EAGAIN ? fs_txn_wait_group(txn, group) : rc;
 }
 
@@ -229,15 +229,16 @@ struct placing {
 	unsigned next;		/* the range that comes next, of which the first
 				 * `done` sectors have a place */
 	uint64_t done;
-	unsigned before, cuts;	/* places before this range; pieces that it
+	unsigned before, cuts;	/* places before this range; extents that it
 				 * got */
 };
 
-/* Puts ranges into a piece: whole ones, but a part of one that is larger than
- * the piece.  Gives back the rest of the piece, and returns where that
+/* Puts ranges into an extent: whole ones, but a part of one that is larger than
+ * the extent.  Gives back the rest of the extent, and returns where that
  * begins. */
-static uint64_t piece_fill(struct move *move, const struct alloc_piece *piece,
-			   struct placing *p)
+static uint64_t extent_fill(struct move *move,
+			    const struct alloc_extent *extent,
+			    struct placing *p)
 {
 	uint64_t used = 0, n, left;
 	struct move_range *range;
@@ -246,7 +247,7 @@ static uint64_t piece_fill(struct move *move, const struct alloc_piece *piece,
 	for (; p->next < move->ranges; p->next++) {
 		range = &move->range[p->next];
 		left = (uint64_t)range->blocks * BLOCK_SECTORS - p->done;
-		n = left < piece->n - used ? left : piece->n - used;
+		n = left < extent->n - used ? left : extent->n - used;
 		if (n < left && used)
 			break;
 		if (n && move->places == MOVE_PLACES)
@@ -255,19 +256,19 @@ static uint64_t piece_fill(struct move *move, const struct alloc_piece *piece,
 			continue;
 		place = &move->place[move->places++];
 		*place = (struct move_place){
-			.piece = *piece, .at = range->at + (uint32_t)p->done,
+			.extent = *extent, .at = range->at + (uint32_t)p->done,
 		};
-		place->piece.sector += used;
-		place->piece.n = n;
+		place->extent.sector += used;
+		place->extent.n = n;
 		used += n;
 		p->done = n < left ? p->done + n : 0;
 		if (n < left)
 			break;
 	}
-	if (used < piece->n)
+	if (used < extent->n)
 		space_give_back(tree_space(move->moves->fs->tree),
-				piece->sector + used, piece->n - used);
-	return piece->sector + used;
+				extent->sector + used, extent->n - used);
+	return extent->sector + used;
 }
 
 static uint64_t left_to_place(const struct move *move, const struct placing *p)
@@ -285,7 +286,7 @@ static uint64_t left_to_place(const struct move *move, const struct placing *p)
 static int place_next(struct fs_txn *txn, struct move *move, struct placing *p)
 {
 	struct move_range *range = &move->range[p->next];
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	uint64_t end;
 	bool goes_on;
 	int rc = -ENOSPC;
@@ -298,11 +299,11 @@ static int place_next(struct fs_txn *txn, struct move *move, struct placing *p)
 		p->before = move->places;
 		p->cuts = 0;
 	}
-	if (p->cuts++ < SWAP_PIECES && move->places < MOVE_PLACES)
-		rc = piece_take(txn, move, move->source[range->source].sector,
-				left_to_place(move, p), &piece, &goes_on);
+	if (p->cuts++ < SWAP_EXTENTS && move->places < MOVE_PLACES)
+		rc = extent_take(txn, move, move->source[range->source].sector,
+				left_to_place(move, p), &extent, &goes_on);
 	if (!rc) {
-		end = piece_fill(move, &piece, p);
+		end = extent_fill(move, &extent, p);
 		if (goes_on)
 			move->moves->clean.open = end;
 	} else if (rc == -ENOSPC) {
@@ -347,18 +348,18 @@ static const struct fs_txn_type place_type = {
 /* Gives a range its part of the batch's room. */
 static void given_place(struct move *move, struct move_range *range)
 {
-	struct alloc_piece cut[ORDER_PIECES];
+	struct alloc_extent cut[ORDER_EXTENTS];
 	unsigned n = room_cut(move->given, move->given_n, range->given_at,
 				(uint64_t)range->blocks * BLOCK_SECTORS, cut);
 	uint32_t at = range->at;
 
-	if (n > SWAP_PIECES || move->places + n > MOVE_PLACES) {
+	if (n > SWAP_EXTENTS || move->places + n > MOVE_PLACES) {
 		range->blocks = 0;
 		return;
 	}
 	for (unsigned i = 0; i < n; i++) {
 		move->place[move->places++] = (struct move_place){
-			.piece = cut[i], .at = at,
+			.extent = cut[i], .at = at,
 		};
 		at += (uint32_t)cut[i].n;
 	}
@@ -368,7 +369,7 @@ static void given_place(struct move *move, struct move_range *range)
  * back. */
 static void given_place_all(struct move *move)
 {
-	struct alloc_piece cut[ORDER_PIECES];
+	struct alloc_extent cut[ORDER_EXTENTS];
 	struct space *space = tree_space(move->moves->fs->tree);
 	uint64_t at = 0, stop;
 	unsigned i, k, n;
@@ -445,7 +446,7 @@ static int swap_check(struct fs_txn *txn, const struct move *move,
 
 /* Lists the places of the part of a range that is not mapped yet, as
  * extents. */
-static unsigned swap_pieces(const struct move *move,
+static unsigned swap_extents(const struct move *move,
 			    const struct move_range *range,
 			    struct extent *list)
 {
@@ -454,17 +455,17 @@ static unsigned swap_pieces(const struct move *move,
 	const struct move_place *place;
 	unsigned i, n = 0;
 
-	for (i = 0; i < move->places && n < SWAP_PIECES; i++) {
+	for (i = 0; i < move->places && n < SWAP_EXTENTS; i++) {
 		place = &move->place[i];
-		if (place->at + place->piece.n <= from || place->at >= end)
+		if (place->at + place->extent.n <= from || place->at >= end)
 			continue;
 		skip = place->at < from ? from - place->at : 0;
 		list[n++] = (struct extent){
 			.off = range->first * BLOCK_SECTORS + place->at + skip -
 			       range->at,
-			.n = place->piece.n - skip,
-			.addr = addr_make(0, place->piece.sector + skip),
-			.flags = place->piece.known ? EXTENT_KNOWN : 0,
+			.n = place->extent.n - skip,
+			.addr = addr_make(0, place->extent.sector + skip),
+			.flags = place->extent.known ? EXTENT_KNOWN : 0,
 		};
 	}
 	return n;
@@ -476,7 +477,7 @@ static int swap_run(struct fs_txn *txn)
 	const struct move_range *range = &move->range[move->swapping];
 	uint64_t left = (uint64_t)(range->blocks - move->swapped) *
 			BLOCK_SECTORS;
-	struct extent list[SWAP_PIECES];
+	struct extent list[SWAP_EXTENTS];
 	struct inode_item item;
 	struct bmap_plan plan;
 	int rc, err;
@@ -490,7 +491,7 @@ static int swap_run(struct fs_txn *txn)
 	rc = err ? err : rc;
 	err = bmap_probe(txn, range->ino,
 			 (range->first + move->swapped) * BLOCK_SECTORS, left,
-			 list, swap_pieces(move, range, list), &plan);
+			 list, swap_extents(move, range, list), &plan);
 	if (err || rc)
 		return err && err != -EAGAIN ? err : rc ? rc : err;
 	if (!plan.n)

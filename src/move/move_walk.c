@@ -1,6 +1,6 @@
 /*
  * move_walk.c - finds small files of a directory that have drifted apart, and
- * files in pieces, whether anybody reads them or not: all files are given to
+ * fragmented files, whether anybody reads them or not: all files are given to
  * order one after the other, in the order of their numbers, which is that of
  * their directories and in these that of their creation.
  *

@@ -182,7 +182,7 @@ static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 				return -EUCLEAN;
 			at = base;
 		}
-		sums_take(w, &csums, (unsigned)(chunk % TRAX_CSUM_PIECES),
+		sums_take(w, &csums, (unsigned)(chunk % TRAX_CSUM_CHUNKS),
 			  &w->chunk[run->chunk + *i]);
 	}
 	*i = 0;

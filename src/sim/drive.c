@@ -15,8 +15,8 @@
  * visible commands (the oldest `depth`) has been decoded; so commands that come
  * together are chosen from together.  Neighbours of the chosen one that wait
  * too are one access with it, also if they come while the head is still on its
- * way: a track that the host had to ask for in pieces takes one turn.  Once it
- * has reached the medium (head_media) it is known when each piece will be done.
+ * way: a track that the host had to ask for in parts takes one turn.  Once it
+ * has reached the medium (head_media) it is known when each part will be done.
  *
  * A drive without a specification takes the same time for everything.
  */

@@ -65,7 +65,7 @@ struct sector_part {
 };
 
 /* The part of [first, first + n) that lies in its first group. */
-static struct sector_part piece_first(struct space *s, uint64_t first,
+static struct sector_part part_first(struct space *s, uint64_t first,
 				      uint64_t n)
 {
 	struct sector_part p = { .first = first };
@@ -231,13 +231,13 @@ static int del_apply(struct space *s, const struct sector_part *p)
 }
 
 /* Calls fn for each group's part of the range. */
-static int for_pieces(struct space *s, uint64_t first, uint64_t n,
+static int for_parts(struct space *s, uint64_t first, uint64_t n,
 		      int (*fn)(struct space *s, const struct sector_part *p))
 {
 	const uint64_t begin = first;
 
 	while (n) {
-		struct sector_part p = piece_first(s, first, n);
+		struct sector_part p = part_first(s, first, n);
 		int rc;
 
 		p.goes_on = first != begin;
@@ -259,12 +259,12 @@ int space_owner_put(struct space *s, traxaddr addr, uint64_t n,
 		return contradiction("owner outside the disk", addr, n);
 	if (kind != OWNER_NODES && slots_meet(s, addr, n))
 		return contradiction("belong to a node track", addr, n);
-	rc = for_pieces(s, addr, n, put_check);
+	rc = for_parts(s, addr, n, put_check);
 	if (!rc && kind == OWNER_NODES)
 		rc = slots_add_track(s, addr,
 				     (uint32_t)(n / TRAX_NODE_SECTORS));
 	if (!rc)
-		rc = for_pieces(s, addr, n, put_apply);
+		rc = for_parts(s, addr, n, put_apply);
 	if (!rc && kind == OWNER_REPLICA)
 		s->replicas += n;
 	return rc;
@@ -285,7 +285,7 @@ static void largest_guess(struct space_group *g, uint64_t n)
 	g->largest = most < g->free ? (uint32_t)most : g->free;
 }
 
-static int release_piece(struct space *s, const struct sector_part *p)
+static int release_part(struct space *s, const struct sector_part *p)
 {
 	struct space_group *g = &s->group[p->group];
 	int rc = p->known ? rangeset_add(p->set, p->first, p->known) : 0;
@@ -300,7 +300,7 @@ static int release_piece(struct space *s, const struct sector_part *p)
 /* Without memory the sectors stay unused until the next mount. */
 void sectors_release(struct space *s, uint64_t first, uint64_t n)
 {
-	if (for_pieces(s, first, n, release_piece))
+	if (for_parts(s, first, n, release_part))
 		msg_warn("sectors %" PRIu64 "+%" PRIu64 " are lost until the "
 			 "next mount: out of memory", first, n);
 }
@@ -319,7 +319,7 @@ int space_owner_del(struct space *s, traxaddr addr, uint64_t n,
 
 	if (!range_is_valid(s, addr, n))
 		return contradiction("owner outside the disk", addr, n);
-	rc = for_pieces(s, addr, n, del_check);
+	rc = for_parts(s, addr, n, del_check);
 	if (!rc && kind == OWNER_NODES)
 		rc = slots_del_track(s, addr,
 				     (uint32_t)(n / TRAX_NODE_SECTORS));
@@ -328,7 +328,7 @@ int space_owner_del(struct space *s, traxaddr addr, uint64_t n,
 				  &pending_running(s)->sectors, addr, n);
 	if (rc)
 		return rc;
-	for_pieces(s, addr, n, del_apply);
+	for_parts(s, addr, n, del_apply);
 	if (kind == OWNER_REPLICA)
 		replicas_less(s, n);
 	return 0;
@@ -629,7 +629,7 @@ int space_take(struct space *s, uint64_t sector, uint64_t n)
 	rc = rangeset_add(&s->taken, sector, n);
 	if (rc)
 		return rc;
-	for_pieces(s, sector, n, touch_cut);
+	for_parts(s, sector, n, touch_cut);
 	rc = rangeset_remove(&s->free, sector, n);
 	if (rc)
 		rangeset_remove(&s->taken, sector, n);

@@ -194,8 +194,8 @@ static void make_extent(struct lab *lab, uint64_t ino, uint64_t first,
 static void window_sum(struct csum_window *w, uint64_t ino, uint64_t block)
 {
 	unsigned in = block % TRAX_CSUM_WINDOW_BLOCKS;
-	unsigned piece = in / TRAX_CSUM_PIECE_BLOCKS;
-	unsigned bit = in % TRAX_CSUM_PIECE_BLOCKS;
+	unsigned piece = in / TRAX_CSUM_CHUNK_BLOCKS;
+	unsigned bit = in % TRAX_CSUM_CHUNK_BLOCKS;
 	uint8_t buf[TRAX_BLOCK_BYTES];
 
 	block_fill(ino, block, buf);

@@ -221,8 +221,8 @@ static bool sum_is(const struct item_set *set, uint64_t ino, uint64_t block,
 		   uint64_t sum)
 {
 	unsigned in = block % TRAX_CSUM_WINDOW_BLOCKS;
-	unsigned piece = in / TRAX_CSUM_PIECE_BLOCKS;
-	unsigned bit = in % TRAX_CSUM_PIECE_BLOCKS;
+	unsigned chunk = in / TRAX_CSUM_CHUNK_BLOCKS;
+	unsigned bit = in % TRAX_CSUM_CHUNK_BLOCKS;
 	struct item_set_item *item = item_set_find(set, key_make(ino, ITEM_CSUM,
 						       block - in));
 	struct csum_window w;
@@ -230,8 +230,8 @@ static bool sum_is(const struct item_set *set, uint64_t ino, uint64_t block,
 	if (!item ||
 	    csum_window_decode(item_set_value(set, item), item->bytes, &w))
 		return false;
-	return (w.mask[piece] >> bit & 1) &&
-	       w.sum[piece][bit] == (uint32_t)sum;
+	return (w.mask[chunk] >> bit & 1) &&
+	       w.sum[chunk][bit] == (uint32_t)sum;
 }
 
 /* Writes a block to the place that the extents of the set give it. */

@@ -41,9 +41,9 @@ int repair_read_block(struct check *check, const struct item_set *set,
 {
 	uint64_t at = block * TRAX_BLOCK_SECTORS;
 	uint64_t end = at + TRAX_BLOCK_SECTORS;
-	uint8_t *piece = device_buffer(check, TRAX_BLOCK_BYTES);
+	uint8_t *whole = device_buffer(check, TRAX_BLOCK_BYTES);
 	uint8_t *to = buf;
-	int rc = piece ? 0 : -ENOMEM;
+	int rc = whole ? 0 : -ENOMEM;
 
 	while (!rc && at < end) {
 		const struct item_set_item *item = extent_find(set, ino, at);
@@ -60,13 +60,13 @@ int repair_read_block(struct check *check, const struct item_set *set,
 		if (n > end - at)
 			n = end - at;
 		rc = device_read(check, addr_sector(le64_get(e->addr)) + skip,
-				 n, piece);
+				 n, whole);
 		if (!rc)
-			memcpy(to, piece, n * SECTOR_BYTES);
+			memcpy(to, whole, n * SECTOR_BYTES);
 		to += n * SECTOR_BYTES;
 		at += n;
 	}
-	free(piece);
+	free(whole);
 	return rc;
 }
 

@@ -25,7 +25,7 @@ struct repair_file {
 	uint64_t noted;		/* sectors that its INODE item should count */
 	uint64_t mapped_end;	/* first block behind its last extent */
 	struct written written;
-	uint8_t *buf;		/* one piece of a checksum window */
+	uint8_t *buf;		/* one chunk of a checksum window */
 	int rc;
 };
 
@@ -343,12 +343,12 @@ static uint32_t block_sum(struct repair_file *file, uint64_t block)
 	return csum_block(file->buf);
 }
 
-/* Makes piece i of a window cover exactly the written blocks; true: it was
+/* Makes chunk i of a window cover exactly the written blocks; true: it was
  * changed. */
-static bool piece_repair(struct repair_file *file, struct csum_window *w,
+static bool chunk_repair(struct repair_file *file, struct csum_window *w,
 		       uint64_t first, unsigned i)
 {
-	uint64_t block = first + i * TRAX_CSUM_PIECE_BLOCKS;
+	uint64_t block = first + i * TRAX_CSUM_CHUNK_BLOCKS;
 	uint16_t want = blocks_written_mask(&file->written, block);
 	uint16_t has = w->mask[i];
 	uint16_t missing = want & ~has;
@@ -360,7 +360,7 @@ static bool piece_repair(struct repair_file *file, struct csum_window *w,
 		want &= has;
 	if (want == has)
 		return false;
-	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
+	for (b = 0; b < TRAX_CSUM_CHUNK_BLOCKS; b++)
 		if (missing & want & 1u << b)
 			w->sum[i][b] = block_sum(file, block + b);
 	w->mask[i] = want;
@@ -380,8 +380,8 @@ static void window_repair(struct repair_file *file, uint64_t first)
 	if (item && csum_window_decode(item_set_value(file->set, item),
 				       item->bytes, &w))
 		memset(&w, 0, sizeof(w));
-	for (i = 0; i < TRAX_CSUM_PIECES; i++)
-		changed |= piece_repair(file, &w, first, i);
+	for (i = 0; i < TRAX_CSUM_CHUNKS; i++)
+		changed |= chunk_repair(file, &w, first, i);
 	if (!changed)
 		return;
 	bytes = csum_window_encode(&w, value);

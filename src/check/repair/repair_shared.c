@@ -28,7 +28,7 @@ struct taken {
 				 * of the file system */
 	uint32_t flags;		/* flags of the extent */
 	bool dead;
-	bool piece;		/* it is what was left of an extent that was
+	bool rest;		/* it is what was left of an extent that was
 				 * cut */
 };
 
@@ -140,17 +140,17 @@ static bool block_sum(const struct item_set *set, uint64_t ino, uint64_t block,
 {
 	uint64_t first = block / TRAX_CSUM_WINDOW_BLOCKS *
 			 TRAX_CSUM_WINDOW_BLOCKS;
-	unsigned piece = (unsigned)(block - first) / TRAX_CSUM_PIECE_BLOCKS;
-	unsigned bit = (unsigned)block % TRAX_CSUM_PIECE_BLOCKS;
+	unsigned chunk = (unsigned)(block - first) / TRAX_CSUM_CHUNK_BLOCKS;
+	unsigned bit = (unsigned)block % TRAX_CSUM_CHUNK_BLOCKS;
 	const struct item_set_item *item =
 		item_set_find(set, key_make(ino, ITEM_CSUM, first));
 	struct csum_window w;
 
 	if (!item ||
 	    csum_window_decode(item_set_value(set, item), item->bytes, &w) ||
-	    !(w.mask[piece] >> bit & 1))
+	    !(w.mask[chunk] >> bit & 1))
 		return false;
-	*sum = w.sum[piece][bit];
+	*sum = w.sum[chunk][bit];
 	return true;
 }
 
@@ -261,24 +261,24 @@ static void shares_make(struct shared *shared, const struct taken *a,
 
 /* ---- Cutting ---- */
 
-/* Adds [from, end) of a taken range as a piece of its own. */
-static void piece_add(struct shared *shared, const struct taken *of,
+/* Adds [from, end) of a taken range as a range of its own. */
+static void rest_add(struct shared *shared, const struct taken *of,
 		      uint64_t from, uint64_t end)
 {
-	struct taken *piece;
+	struct taken *rest;
 
 	if (from >= end)
 		return;
-	piece = tmp_array_add(&shared->all, 1);
-	if (!piece) {
+	rest = tmp_array_add(&shared->all, 1);
+	if (!rest) {
 		shared->rc = -ENOMEM;
 		return;
 	}
-	*piece = *of;
-	piece->sector = from;
-	piece->n = end - from;
-	piece->off += from - of->sector;
-	piece->piece = true;
+	*rest = *of;
+	rest->sector = from;
+	rest->n = end - from;
+	rest->off += from - of->sector;
+	rest->rest = true;
 }
 
 /* Keeps what is left of one side: everything but what the other side gets. */
@@ -295,13 +295,13 @@ static void taken_cut(struct shared *shared, size_t i, int side, int most)
 
 		if ((share->side ? share->side : most) == side)
 			continue;
-		piece_add(shared, &of, from, share->sector);
+		rest_add(shared, &of, from, share->sector);
 		from = share->sector + share->n;
 		cut = true;
 	}
 	if (!cut)
 		return;
-	piece_add(shared, &of, from, of.sector + of.n);
+	rest_add(shared, &of, from, of.sector + of.n);
 	((struct taken *)tmp_array_at(&shared->all, i))->dead = true;
 }
 
@@ -352,7 +352,7 @@ static bool taken_sweep(struct shared *shared)
 	return any && !shared->rc && !shared->check->rc;
 }
 
-/* Extents that were cut become their pieces. */
+/* Extents that were cut become what is left of them. */
 static int taken_apply(struct shared *shared)
 {
 	size_t i;
@@ -367,9 +367,9 @@ static int taken_apply(struct shared *shared)
 			.flags = le32_put(taken->flags),
 		};
 
-		if (taken->dead && !taken->piece)
+		if (taken->dead && !taken->rest)
 			item_set_remove(item_set_find(shared->set, key));
-		if (taken->piece && !taken->dead)
+		if (taken->rest && !taken->dead)
 			rc = item_set_put(shared->set, key, &e, sizeof(e));
 	}
 	return rc;

@@ -329,7 +329,7 @@ void blocks_written_add(struct check *check, struct written *written,
  * cursor only moves forward. */
 uint64_t blocks_written_next(struct written *written, uint64_t first,
 			     uint64_t end);
-/* The bits of the written blocks of the piece that begins at `block`. */
+/* The bits of the written blocks of the chunk that begins at `block`. */
 uint16_t blocks_written_mask(struct written *written, uint64_t block);
 void blocks_extent(struct check *check, struct inode_state *now,
 		   uint64_t off, const struct extent_item *item);

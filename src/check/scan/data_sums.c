@@ -246,14 +246,14 @@ static void unit_add(struct data_check *data, uint64_t block, uint32_t sum)
 	data->blocks++;
 }
 
-static void piece_add(struct data_check *data, uint64_t block,
-		      const struct csum_window *w, unsigned piece)
+static void chunk_add(struct data_check *data, uint64_t block,
+		      const struct csum_window *w, unsigned chunk)
 {
 	unsigned b;
 
-	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
-		if (w->mask[piece] >> b & 1)
-			unit_add(data, block + b, w->sum[piece][b]);
+	for (b = 0; b < TRAX_CSUM_CHUNK_BLOCKS; b++)
+		if (w->mask[chunk] >> b & 1)
+			unit_add(data, block + b, w->sum[chunk][b]);
 }
 
 /* ---- Copies ---- */
@@ -277,19 +277,19 @@ static void copy_unit(struct data_check *data, uint64_t block, uint32_t sum,
 	data->blocks++;
 }
 
-/* Adds one replica of blocks of this piece. */
+/* Adds one replica of blocks of this chunk. */
 static void copy_add(struct data_check *data, const struct copy_seen *copy,
-		     const struct csum_window *w, unsigned piece)
+		     const struct csum_window *w, unsigned chunk)
 {
-	unsigned first = copy->block % TRAX_CSUM_PIECE_BLOCKS, b;
+	unsigned first = copy->block % TRAX_CSUM_CHUNK_BLOCKS, b;
 
 	for (b = 0; b < copy->blocks; b++) {
-		if (!(w->mask[piece] >> (first + b) & 1)) {
+		if (!(w->mask[chunk] >> (first + b) & 1)) {
 			copies_wrong(data->check, data->ino, copy->block,
 				     copy->sector, "has no original");
 			return;
 		}
-		copy_unit(data, copy->block + b, w->sum[piece][first + b],
+		copy_unit(data, copy->block + b, w->sum[chunk][first + b],
 			  copy->sector + b * TRAX_BLOCK_SECTORS);
 	}
 }
@@ -315,16 +315,16 @@ static const struct copy_seen *copy_next(struct data_check *data, uint64_t ino,
 }
 
 static void copies_add(struct data_check *data, uint64_t block,
-		       const struct csum_window *w, unsigned piece)
+		       const struct csum_window *w, unsigned chunk)
 {
 	const struct copy_seen *copy;
 
 	while ((copy = copy_next(data, data->ino, block)) &&
 	       copy->ino == data->ino &&
-	       copy->block < block + TRAX_CSUM_PIECE_BLOCKS) {
-		if (data->blocks + TRAX_CSUM_PIECE_BLOCKS > data->buf_blocks)
+	       copy->block < block + TRAX_CSUM_CHUNK_BLOCKS) {
+		if (data->blocks + TRAX_CSUM_CHUNK_BLOCKS > data->buf_blocks)
 			chunk_verify(data);
-		copy_add(data, copy, w, piece);
+		copy_add(data, copy, w, chunk);
 		data->check->copies.at++;
 	}
 }
@@ -337,14 +337,14 @@ static void window_add(struct data_check *data, uint64_t block,
 
 	if (csum_window_decode(value, bytes, &window))
 		return;
-	for (i = 0; i < TRAX_CSUM_PIECES; i++) {
+	for (i = 0; i < TRAX_CSUM_CHUNKS; i++) {
 		if (!window.mask[i])
 			continue;
-		if (data->blocks + TRAX_CSUM_PIECE_BLOCKS > data->buf_blocks)
+		if (data->blocks + TRAX_CSUM_CHUNK_BLOCKS > data->buf_blocks)
 			chunk_verify(data);
-		piece_add(data, block + i * TRAX_CSUM_PIECE_BLOCKS, &window,
+		chunk_add(data, block + i * TRAX_CSUM_CHUNK_BLOCKS, &window,
 			  i);
-		copies_add(data, block + i * TRAX_CSUM_PIECE_BLOCKS, &window,
+		copies_add(data, block + i * TRAX_CSUM_CHUNK_BLOCKS, &window,
 			   i);
 	}
 }

@@ -50,7 +50,7 @@ static void extent_eof(struct check *check, const struct inode_state *now,
 			       (unsigned long long)off);
 }
 
-/* Reports, as advice only, a piece that neither begins nor ends with a track.
+/* Reports, as advice only, an extent that neither begins nor ends with a track.
  * Where only some tracks were known, a mount may have learned more than its
  * record says. */
 static void extent_track(struct check *check, const struct inode_state *now,
@@ -115,7 +115,7 @@ uint64_t blocks_written_next(struct written *written, uint64_t first,
 
 uint16_t blocks_written_mask(struct written *written, uint64_t block)
 {
-	uint64_t end = block + TRAX_CSUM_PIECE_BLOCKS, at = block;
+	uint64_t end = block + TRAX_CSUM_CHUNK_BLOCKS, at = block;
 	uint16_t mask = 0;
 
 	while ((at = blocks_written_next(written, at, end)) < end) {
@@ -149,7 +149,7 @@ static void blocks_gap(struct check *check, struct inode_state *now,
 	now->summed_to = end;
 }
 
-static void piece_compare(struct check *check, struct inode_state *now,
+static void chunk_compare(struct check *check, struct inode_state *now,
 			  uint64_t block, uint16_t has, bool *reported)
 {
 	uint16_t want = blocks_written_mask(&now->written, block);
@@ -177,10 +177,10 @@ void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
 		return;		/* cannot fail: item_verify has decoded it
 				 * before */
 	blocks_gap(check, now, block);
-	for (i = 0; i < TRAX_CSUM_PIECES; i++) {
+	for (i = 0; i < TRAX_CSUM_CHUNKS; i++) {
 		uint16_t has = window.mask[i];
 
-		piece_compare(check, now, block + i * TRAX_CSUM_PIECE_BLOCKS,
+		chunk_compare(check, now, block + i * TRAX_CSUM_CHUNK_BLOCKS,
 			      has, &reported);
 	}
 	now->summed_to = block + TRAX_CSUM_WINDOW_BLOCKS;

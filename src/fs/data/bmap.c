@@ -3,7 +3,7 @@
  *
  * A change of the mapping is planned over resident items and then applied: the
  * extents that are met, and neighbours that continue the new ones, are taken
- * out (`old`), what remains of them is joined with the new pieces and cut again
+ * out (`old`), what remains of them is joined with the new ones and cut again
  * so that each lies in one track or is a run of whole tracks (`new`); what is
  * in both lists is left alone.  Each extent has exactly one OWNER item.
  *
@@ -237,7 +237,7 @@ static int plan_owners(struct fs_txn *txn, uint64_t ino,
 }
 
 /* Is there room for another old extent?  It needs a leaf of its own and its
- * owner's, and so do the pieces that may remain of it. */
+ * owner's, and so do the parts that may remain of it. */
 static bool plan_room(struct fs_txn *txn, const struct bmap_plan *plan)
 {
 	unsigned room = tree_txn_room(txn->tree_txn);
@@ -305,10 +305,10 @@ static int plan_old(struct fs_txn *txn, uint64_t ino, struct bmap_plan *plan,
 	return 0;
 }
 
-/* Makes the new list: what is left of the old extents, with the pieces
+/* Makes the new list: what is left of the old extents, with the added
  * between. */
-static void plan_new(struct bmap_plan *plan, const struct extent *pieces,
-		     unsigned pieces_n)
+static void plan_new(struct bmap_plan *plan, const struct extent *added,
+		     unsigned added_n)
 {
 	uint64_t end = plan->off + plan->n;
 	struct extent part;
@@ -323,8 +323,8 @@ static void plan_new(struct bmap_plan *plan, const struct extent *pieces,
 			part.n = plan->off - part.off;
 		plan_add(plan, part);
 	}
-	for (i = 0; i < pieces_n && pieces[i].off < end; i++) {
-		part = pieces[i];
+	for (i = 0; i < added_n && added[i].off < end; i++) {
+		part = added[i];
 		if (extent_end(&part) > end)
 			part.n = end - part.off;
 		if (extent_end(&part) <= plan->off)
@@ -367,7 +367,7 @@ static void plan_trim(struct bmap_plan *plan)
 }
 
 int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
-	      const struct extent *pieces, unsigned pieces_n,
+	      const struct extent *added, unsigned added_n,
 	      struct bmap_plan *plan)
 {
 	struct tree_item item;
@@ -376,10 +376,10 @@ int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
 
 	plan->off = off;
 	plan->n = n;
-	rc = plan_old(txn, ino, plan, pieces_n > 0);
+	rc = plan_old(txn, ino, plan, added_n > 0);
 	if (rc)
 		return rc;
-	plan_new(plan, pieces, pieces_n);
+	plan_new(plan, added, added_n);
 	plan_cut(txn, plan);
 	plan_trim(plan);
 	miss = plan_owners(txn, ino, plan, true);
@@ -499,7 +499,7 @@ int bmap_sums_probe(struct fs_txn *txn, uint64_t ino,
 	return miss;
 }
 
-static void sums_piece(const struct bmap_sums *sums, struct csum_window *window,
+static void sums_chunk(const struct bmap_sums *sums, struct csum_window *window,
 		       uint64_t w, unsigned p)
 {
 	uint64_t block = w * TRAX_CSUM_WINDOW_BLOCKS + p * CHUNK_BLOCKS;
@@ -533,8 +533,8 @@ void bmap_sums_apply(struct fs_txn *txn, struct file *file,
 				      &item) == 0;
 
 		assert(rc == 0);
-		for (p = 0; p < TRAX_CSUM_PIECES; p++)
-			sums_piece(sums, &window, w, p);
+		for (p = 0; p < TRAX_CSUM_CHUNKS; p++)
+			sums_chunk(sums, &window, w, p);
 		bytes = csum_window_encode(&window, buf);
 		if (bytes)
 			tree_put(txn->tree_txn, window_key(file->ino, w), buf,

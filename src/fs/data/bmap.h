@@ -41,11 +41,11 @@ int bmap_verify_owner(struct fs_txn *txn, uint64_t ino,
 int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 		      struct extent *extent);
 /*
- * Plans to map [off, off + n) to `pieces` (in order, their sum at least n;
- * pieces_n = 0: to nothing).  Looks up every key that bmap_apply will change.
+ * Plans to map [off, off + n) to `added` (in order, their sum at least n;
+ * added_n = 0: to nothing).  Looks up every key that bmap_apply will change.
  */
 int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
-	      const struct extent *pieces, unsigned pieces_n,
+	      const struct extent *added, unsigned added_n,
 	      struct bmap_plan *plan);
 void bmap_apply(struct fs_txn *txn, uint64_t ino,
 	       const struct bmap_plan *plan, struct inode_item *item);

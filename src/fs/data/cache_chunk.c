@@ -178,7 +178,7 @@ static uint16_t read_wait_bits(const struct read_wait *rwait, unsigned p)
 	return bits;
 }
 
-static unsigned read_wait_pieces(const struct read_wait *rwait)
+static unsigned read_wait_chunks(const struct read_wait *rwait)
 {
 	uint64_t last = rwait->first + rwait->n - 1;
 
@@ -220,7 +220,7 @@ bool read_wait_ok(const struct read_wait *rwait)
 {
 	unsigned p;
 
-	for (p = 0; p < read_wait_pieces(rwait); p++)
+	for (p = 0; p < read_wait_chunks(rwait); p++)
 		if (read_wait_missing(rwait, p))
 			return false;
 	return true;
@@ -271,7 +271,7 @@ static bool read_wait_pin(struct read_wait *rwait)
 	struct chunk *chunk;
 	unsigned p;
 
-	for (p = 0; p < read_wait_pieces(rwait); p++) {
+	for (p = 0; p < read_wait_chunks(rwait); p++) {
 		if (rwait->chunks[p] || !read_wait_missing(rwait, p))
 			continue;
 		chunk = chunk_get(rwait->file,
@@ -290,7 +290,7 @@ static bool read_wait_pin(struct read_wait *rwait)
 
 static void fetch_raise(struct fetch *fetch, uint64_t deadline_ns);
 
-static void fetch_start(const struct read_wait *rwait, unsigned pieces,
+static void fetch_start(const struct read_wait *rwait, unsigned chunks,
 			const uint16_t *want);
 
 /* May the fetch come later than by the deadline? */
@@ -313,12 +313,12 @@ static void read_wait_raise(const struct read_wait *rwait,
 		fetch = list_entry(pos, struct fetch, in_file);
 		if (!fetch_may_wait(fetch, rwait->deadline_ns))
 			continue;
-		for (p = 0; p < read_wait_pieces(rwait); p++)
+		for (p = 0; p < read_wait_chunks(rwait); p++)
 			if (first + p - fetch->first < fetch->chunks &&
-			    missing[p] & fetch->piece[first + p -
+			    missing[p] & fetch->chunk[first + p -
 						      fetch->first].want)
 				break;
-		if (p < read_wait_pieces(rwait))
+		if (p < read_wait_chunks(rwait))
 			fetch_raise(fetch, rwait->deadline_ns);
 	}
 }
@@ -328,7 +328,7 @@ static void read_wait_raise(const struct read_wait *rwait,
 static int read_wait_fetch(struct read_wait *rwait)
 {
 	uint16_t want[READ_WAIT_CHUNKS], read[READ_WAIT_CHUNKS];
-	unsigned p, n = read_wait_pieces(rwait);
+	unsigned p, n = read_wait_chunks(rwait);
 	uint16_t missing, all = 0, any = 0, reading = 0;
 
 	for (p = 0; p < n; p++) {
@@ -468,7 +468,7 @@ void fetch_claim(struct fetch *fetch)
 {
 	struct fetch_chunk *fp;
 
-	for (fp = fetch->piece; fp < fetch->piece + fetch->chunks; fp++) {
+	for (fp = fetch->chunk; fp < fetch->chunk + fetch->chunks; fp++) {
 		if (!fp->chunk)
 			continue;
 		fetch_mark_reading(fp);
@@ -489,7 +489,7 @@ void fetch_unclaim(struct fetch *fetch)
 {
 	struct fetch_chunk *fp;
 
-	for (fp = fetch->piece; fp < fetch->piece + fetch->chunks; fp++) {
+	for (fp = fetch->chunk; fp < fetch->chunk + fetch->chunks; fp++) {
 		if (!fp->chunk)
 			continue;
 		fetch_leave(fp, fp->want);
@@ -507,18 +507,18 @@ void fetch_over(struct fetch *fetch)
 	fetch_unclaim(fetch);
 	if (fetch->rc)
 		for (p = 0; p < fetch->chunks; p++)
-			if (fetch->piece[p].chunk)
-				fetch->piece[p].chunk->failed |=
-					fetch->piece[p].want;
+			if (fetch->chunk[p].chunk)
+				fetch->chunk[p].chunk->failed |=
+					fetch->chunk[p].want;
 	files->fetches--;
 	list_del(&fetch->in_file);
 	read_waits_wake(file);
 	for (p = 0; p < fetch->chunks; p++) {
-		if (!fetch->piece[p].chunk)
+		if (!fetch->chunk[p].chunk)
 			continue;
 		files->fetch_chunks--;
-		if (--fetch->piece[p].chunk->pins == 0)
-			chunk_rest(fetch->piece[p].chunk);
+		if (--fetch->chunk[p].chunk->pins == 0)
+			chunk_rest(fetch->chunk[p].chunk);
 	}
 	abandon_free(fetch);
 	read_waits_feed(files);
@@ -623,44 +623,44 @@ void chunks_run(struct files *files)
 	}
 }
 
-static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
-			       unsigned pieces, const uint16_t *want,
+static struct fetch *fetch_new(struct file *file, uint64_t first_chunk,
+			       unsigned chunks, const uint16_t *want,
 			       enum queue_class class)
 {
 	struct fetch *fetch = abandon_alloc(file->files->fs, sizeof(*fetch));
 	unsigned p;
 
 	if (!fetch) {
-		for (p = 0; p < pieces; p++)
+		for (p = 0; p < chunks; p++)
 			if (want[p])
-				chunk_find(file, first_piece + p)->failed |=
+				chunk_find(file, first_chunk + p)->failed |=
 					want[p];
 		return NULL;
 	}
 	fetch->file = file;
 	fetch->class = class;
-	fetch->first = first_piece;
-	fetch->chunks = pieces;
-	for (p = 0; p < pieces; p++) {
+	fetch->first = first_chunk;
+	fetch->chunks = chunks;
+	for (p = 0; p < chunks; p++) {
 		if (!want[p])
 			continue;
-		fetch->piece[p].chunk = chunk_find(file, first_piece + p);
-		fetch->piece[p].chunk->pins++;
+		fetch->chunk[p].chunk = chunk_find(file, first_chunk + p);
+		fetch->chunk[p].chunk->pins++;
 		file->files->fetch_chunks++;
-		list_del(&fetch->piece[p].chunk->lru);
-		fetch->piece[p].want = want[p];
-		fetch_mark_reading(&fetch->piece[p]);
+		list_del(&fetch->chunk[p].chunk->lru);
+		fetch->chunk[p].want = want[p];
+		fetch_mark_reading(&fetch->chunk[p]);
 	}
 	file->files->fetches++;
 	list_add(&file->fetches, &fetch->in_file);
 	return fetch;
 }
 
-static void fetch_start(const struct read_wait *rwait, unsigned pieces,
+static void fetch_start(const struct read_wait *rwait, unsigned chunks,
 			const uint16_t *want)
 {
 	struct fetch *fetch = fetch_new(rwait->file,
-					rwait->first / CHUNK_BLOCKS, pieces,
+					rwait->first / CHUNK_BLOCKS, chunks,
 					want, rwait->background ?
 					QUEUE_READ_AHEAD : QUEUE_READ);
 
@@ -754,7 +754,7 @@ void chunks_used(const struct read_wait *rwait, uint64_t wait_ns)
 	uint16_t bits;
 	unsigned p;
 
-	for (p = 0; p < read_wait_pieces(rwait); p++) {
+	for (p = 0; p < read_wait_chunks(rwait); p++) {
 		chunk = rwait->chunks[p];
 		bits = chunk ? chunk->readahead & read_wait_bits(rwait, p) : 0;
 		if (bits)

@@ -46,7 +46,7 @@ struct fetch {
 	enum queue_class class;
 	uint64_t first;		/* index of chunk 0 */
 	unsigned chunks;
-	struct fetch_chunk piece[READ_WAIT_CHUNKS];
+	struct fetch_chunk chunk[READ_WAIT_CHUNKS];
 	unsigned segments, outstanding, tries;
 	unsigned failures;	/* failed reads in a row */
 	enum fault_class error;	/* class of the last error */

@@ -10,16 +10,16 @@
 #include "fs/data/dirty_block.h"
 #include "fs/table/replica.h"
 
-static struct fetch_chunk *fetch_piece(struct fetch *fetch, uint64_t block,
+static struct fetch_chunk *fetch_chunk(struct fetch *fetch, uint64_t block,
 				       unsigned *bit)
 {
 	uint64_t p = block / CHUNK_BLOCKS - fetch->first;
 
 	*bit = block % CHUNK_BLOCKS;
 	if (block / CHUNK_BLOCKS < fetch->first || p >= fetch->chunks ||
-	    !fetch->piece[p].chunk)
+	    !fetch->chunk[p].chunk)
 		return NULL;
-	return &fetch->piece[p];
+	return &fetch->chunk[p];
 }
 
 /* Reads on in the leaves of checksums: those that a stream will need lie behind
@@ -46,8 +46,8 @@ static int fetch_sums(struct fs_txn *txn, struct fetch *fetch)
 	int rc = 0, err;
 
 	for (p = 0; p < fetch->chunks; p++) {
-		fp = &fetch->piece[p];
-		w = (fetch->first + p) / TRAX_CSUM_PIECES;
+		fp = &fetch->chunk[p];
+		w = (fetch->first + p) / TRAX_CSUM_CHUNKS;
 		if (!fp->want || (w == have && rc))
 			continue;
 		if (w != have) {
@@ -61,7 +61,7 @@ static int fetch_sums(struct fs_txn *txn, struct fetch *fetch)
 			if (err)
 				continue;
 		}
-		i = (fetch->first + p) % TRAX_CSUM_PIECES;
+		i = (fetch->first + p) % TRAX_CSUM_CHUNKS;
 		fp->mask = window.mask[i];
 		memcpy(fp->sum, window.sum[i], sizeof(fp->sum));
 	}
@@ -81,12 +81,12 @@ static void fetch_leave_held(struct fetch *fetch)
 	for (; block; block = block->next) {
 		if (block->index >= base + fetch->chunks * CHUNK_BLOCKS)
 			break;
-		fp = fetch_piece(fetch, block->index, &bit);
+		fp = fetch_chunk(fetch, block->index, &bit);
 		if (fp && (block->pin || block->foreign))
 			fp->want &= ~(1u << bit);
 	}
 	for (p = 0; p < fetch->chunks; p++) {
-		fp = &fetch->piece[p];
+		fp = &fetch->chunk[p];
 		if (!fp->chunk)
 			continue;
 		fp->want &= ~(fp->chunk->busy | fp->chunk->valid);
@@ -111,7 +111,7 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent,
 	for (; block * BLOCK_SECTORS < end; block++) {
 		if (block / CHUNK_BLOCKS >= fetch->first + fetch->chunks)
 			return 0;
-		fp = fetch_piece(fetch, block, &bit);
+		fp = fetch_chunk(fetch, block, &bit);
 		if (!fp || !(fp->want & 1u << bit)) {
 			segment = NULL;
 			continue;
@@ -156,7 +156,7 @@ uint16_t chunk_before(uint64_t index, uint64_t end)
 static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
 			     uint64_t end)
 {
-	return fetch->piece[p].want & chunk_before(fetch->first + p, end);
+	return fetch->chunk[p].want & chunk_before(fetch->first + p, end);
 }
 
 /*
@@ -176,7 +176,7 @@ static int fetch_cut(struct fetch *fetch, uint64_t end)
 		return -EUCLEAN;
 	fetch_unclaim(fetch);
 	for (p = 0; p < fetch->chunks; p++)
-		fetch->piece[p].want = fetch_before(fetch, p, end);
+		fetch->chunk[p].want = fetch_before(fetch, p, end);
 	fetch_claim(fetch);
 	return 0;
 }
@@ -209,7 +209,7 @@ static int fetch_extents(struct fs_txn *txn, struct fetch *fetch)
 
 static int fetch_inline(struct fs_txn *txn, struct fetch *fetch)
 {
-	struct fetch_chunk *fp = &fetch->piece[0];
+	struct fetch_chunk *fp = &fetch->chunk[0];
 	struct tree_item item;
 	int rc;
 
@@ -293,7 +293,7 @@ static int fetch_guess(struct fs_txn *txn, struct fetch *fetch)
 		return rc;
 	fetch_unclaim(fetch);
 	for (p = 0; p < fetch->chunks; p++)
-		fetch->piece[p].want = 0;
+		fetch->chunk[p].want = 0;
 	return 0;
 }
 
@@ -304,7 +304,7 @@ static void fetch_mark_copied(struct fetch *fetch,
 	unsigned i, bit;
 
 	for (i = 0; i < copy->blocks; i++) {
-		fp = fetch_piece(fetch, copy->block + i, &bit);
+		fp = fetch_chunk(fetch, copy->block + i, &bit);
 		if (fp)
 			fp->copied |= 1u << bit;
 	}
@@ -341,7 +341,7 @@ int fetch_run(struct fs_txn *txn)
 	int rc, sums;
 
 	for (p = 0; p < fetch->chunks; p++)
-		fetch->piece[p].mapped = fetch->piece[p].copied = 0;
+		fetch->chunk[p].mapped = fetch->chunk[p].copied = 0;
 	rc = fetch_guess(txn, fetch);
 	if (rc)
 		return rc;

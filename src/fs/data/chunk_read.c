@@ -19,16 +19,16 @@ unsigned fetch_iov(struct fetch *fetch,
 		   struct iovec *iov)
 {
 	uint64_t off = segment->off, end = off + segment->n, stop;
-	uint64_t piece_sectors = CHUNK_BLOCKS * BLOCK_SECTORS;
+	uint64_t chunk_sectors = CHUNK_BLOCKS * BLOCK_SECTORS;
 	struct fetch_chunk *fp;
 	unsigned n = 0;
 
 	while (off < end) {
-		stop = (off / piece_sectors + 1) * piece_sectors;
+		stop = (off / chunk_sectors + 1) * chunk_sectors;
 		stop = stop < end ? stop : end;
-		fp = &fetch->piece[off / piece_sectors - fetch->first];
+		fp = &fetch->chunk[off / chunk_sectors - fetch->first];
 		iov[n].iov_base = fp->chunk->data +
-				  off % piece_sectors * SECTOR_BYTES;
+				  off % chunk_sectors * SECTOR_BYTES;
 		iov[n++].iov_len = (stop - off) * SECTOR_BYTES;
 		off = stop;
 	}
@@ -167,16 +167,16 @@ void fetch_submit(struct fetch *fetch, struct fetch_segment *segment)
 static void fetch_note(const struct fetch *fetch,
 		       const struct fetch_segment *segment)
 {
-	const uint64_t piece_sectors = CHUNK_BLOCKS * BLOCK_SECTORS;
+	const uint64_t chunk_sectors = CHUNK_BLOCKS * BLOCK_SECTORS;
 	uint64_t off = segment->off, end = off + segment->n, base, block;
 	const struct fetch_chunk *fp;
 	struct chunk *chunk;
 
 	if (fetch->background)
 		return;
-	for (; off < end; off = base + piece_sectors) {
-		base = off - off % piece_sectors;
-		fp = &fetch->piece[off / piece_sectors - fetch->first];
+	for (; off < end; off = base + chunk_sectors) {
+		base = off - off % chunk_sectors;
+		fp = &fetch->chunk[off / chunk_sectors - fetch->first];
 		chunk = fp->chunk;
 		chunk->addr = segment->addr - segment->off + base;
 		chunk->sector = segment->req.disk.sector - segment->off + base;
@@ -184,7 +184,7 @@ static void fetch_note(const struct fetch *fetch,
 		chunk->from_replica = segment->req.disk.sector != segment->addr;
 		for (block = off / BLOCK_SECTORS;
 		     block * BLOCK_SECTORS < end &&
-		     block * BLOCK_SECTORS < base + piece_sectors; block++)
+		     block * BLOCK_SECTORS < base + chunk_sectors; block++)
 			if (fetch->class == QUEUE_READ_AHEAD)
 				chunk->readahead |= 1u << block % CHUNK_BLOCKS;
 	}
@@ -368,7 +368,7 @@ void fetch_verify(struct fetch *fetch)
 	fetch->tries++;
 	again = fetch_goes_on(fetch);
 	for (p = 0; p < fetch->chunks; p++) {
-		fp = &fetch->piece[p];
+		fp = &fetch->chunk[p];
 		if (!fp->chunk || !fp->want)
 			continue;
 		bad = fetch_check(fp, fetch->file->lost);

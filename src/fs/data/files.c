@@ -41,26 +41,26 @@ static int files_pools(struct files *files)
 {
 	struct fs *fs = files->fs;
 	size_t blocks = fs->budget.dirty / BLOCK_BYTES;
-	size_t pieces = fs->budget.tracks / CHUNK_BYTES;
+	size_t chunks = fs->budget.tracks / CHUNK_BYTES;
 	size_t i;
 	int rc;
 
 	blocks = blocks < MIN_DIRTY_BLOCKS ? MIN_DIRTY_BLOCKS : blocks;
-	pieces = pieces < MIN_CHUNKS ? MIN_CHUNKS : pieces;
+	chunks = chunks < MIN_CHUNKS ? MIN_CHUNKS : chunks;
 	rc = pool_new(BLOCK_BYTES, blocks, &files->dirty_pool);
 	if (!rc)
-		rc = pool_new(CHUNK_BYTES, pieces, &files->chunk_pool);
+		rc = pool_new(CHUNK_BYTES, chunks, &files->chunk_pool);
 	if (rc)
 		return rc;
 	files->block_store = calloc(blocks, sizeof(struct block));
-	files->chunk_store = calloc(pieces, sizeof(struct chunk));
+	files->chunk_store = calloc(chunks, sizeof(struct chunk));
 	if (!files->block_store || !files->chunk_store)
 		return -ENOMEM;
 	for (i = blocks; i-- > 0;) {
 		files->block_store[i].next = files->block_free;
 		files->block_free = &files->block_store[i];
 	}
-	for (i = 0; i < pieces; i++) {
+	for (i = 0; i < chunks; i++) {
 		files->chunk_store[i].data = pool_get(files->chunk_pool);
 		list_add(&files->chunk_free, &files->chunk_store[i].lru);
 	}

@@ -29,8 +29,8 @@
 /* Most extents of the blocks of a chunk: a block that a track's end cuts has
  * two.  A chunk whose blocks have more than three each is not healed. */
 #define HEAL_FRAGMENTS (CHUNK_BLOCKS * 3)
-/* Pieces of free room to which a run of bad blocks may be written. */
-#define HEAL_PIECES 8
+/* Extents of free room to which a run of bad blocks may be written. */
+#define HEAL_EXTENTS 8
 /* Chunks that are healed at a time, each with memory for its content twice. */
 #define MAX_HEALS 64u
 
@@ -56,11 +56,11 @@ struct heal {
 	unsigned fragments, outstanding;
 	unsigned first, n;	/* the run of blocks of the chunk that moves
 				 * now */
-	struct alloc_piece place[HEAL_PIECES];
+	struct alloc_extent place[HEAL_EXTENTS];
 	int places;
 	bool failed;
-	struct queue_request req[HEAL_PIECES];
-	struct iovec iov[HEAL_PIECES];
+	struct queue_request req[HEAL_EXTENTS];
+	struct iovec iov[HEAL_EXTENTS];
 };
 
 static uint64_t heal_block(const struct heal *heal, unsigned i)
@@ -160,7 +160,7 @@ static int move_run(struct fs_txn *txn)
 {
 	struct heal *heal = txn->state;
 	uint64_t off = heal_block(heal, heal->first) * BLOCK_SECTORS;
-	struct extent list[HEAL_PIECES];
+	struct extent list[HEAL_EXTENTS];
 	uint64_t at = off;
 	struct inode_item item;
 	struct bmap_plan plan;
@@ -293,12 +293,12 @@ static int place_run(struct fs_txn *txn)
 		.goal = heal->file->goal,
 	};
 	uint32_t group;
-	int rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_PIECES,
+	int rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_EXTENTS,
 			    &group);
 
 	if (rc == -ENOSPC && bad_stretch_give_back(txn->fs->files))
-		rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_PIECES,
-				&group);
+		rc = alloc_take(txn->fs->alloc, &want, heal->place,
+				HEAL_EXTENTS, &group);
 	if (rc == -EAGAIN)
 		return fs_txn_wait_group(txn, group);
 	if (rc == -ENOSPC && replica_room(txn, want.sectors))
@@ -494,7 +494,7 @@ static void heal_keep(struct heal *heal, uint16_t blocks)
 	heal->blocks = blocks;
 }
 
-void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
+void heal_start(struct file *file, uint64_t chunk, uint16_t blocks)
 {
 	struct files *files = file->files;
 	struct heal *heal;
@@ -511,7 +511,7 @@ void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
 		return;
 	}
 	heal->file = file;
-	heal->chunk = piece;
+	heal->chunk = chunk;
 	heal_keep(heal, blocks);
 	file->users++;
 	files->heals++;

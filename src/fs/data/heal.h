@@ -15,7 +15,7 @@
  * Where this cannot begin now, the next read that finds the damage calls it
  * again.
  */
-void heal_start(struct file *file, uint64_t piece, uint16_t blocks);
+void heal_start(struct file *file, uint64_t chunk, uint16_t blocks);
 
 /* Calls it for damage that a read has found. */
 extern const struct read_events heal_events;

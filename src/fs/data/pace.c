@@ -32,7 +32,7 @@
 /* Readers without a promise have deadlines a second later than readers with
  * one. */
 #define BEHIND_NS NS_PER_SECOND
-/* A piece grows by what can be read in half of the time by which the piece
+/* A window grows by what can be read in half of the time by which the window
  * before came too early, divided by the number of readers. */
 #define GROW_PART 2u
 /* An eighth of the chunks is left for other reads. */
@@ -182,16 +182,16 @@ uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,
 	uint64_t most = ahead->most < share ? ahead->most : share;
 
 	left = ahead->ahead > at ? ahead->ahead - at : 0;
-	if (left >= least && left >= pace->piece)
+	if (left >= least && left >= pace->window)
 		return 0;
-	if (!pace->piece)
-		pace->piece = least;
+	if (!pace->window)
+		pace->window = least;
 	else if (ahead->there)
-		pace->piece += ahead->media_rate / files->paced_count *
+		pace->window += ahead->media_rate / files->paced_count *
 			       left / pace->rate / GROW_PART;
-	if (pace->piece > most)
-		pace->piece = most > least / 2 ? most : least / 2;
-	return pace->piece;
+	if (pace->window > most)
+		pace->window = most > least / 2 ? most : least / 2;
+	return pace->window;
 }
 
 uint64_t pace_streams_until_ns(const struct files *files)

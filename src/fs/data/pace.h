@@ -34,7 +34,7 @@ struct pace {
 	bool direct;		/* reads by O_DIRECT: the kernel reads nothing
 				 * ahead for it */
 	uint64_t bytes;		/* bytes of the last read */
-	uint64_t piece;		/* bytes read ahead the last time */
+	uint64_t window;		/* bytes read ahead the last time */
 	bool promised;		/* the rate is a promise (admission.h) */
 	uint64_t behind_ns;	/* delay of its deadlines, so that readers with
 				 * a promise come first */
@@ -92,9 +92,9 @@ struct pace_ahead {
 /*
  * Bytes to read ahead for a reader now; 0: enough is read already.
  *
- * While one piece is consumed the next one is read, so a piece is asked for as
- * long before it is wanted as the last piece lasts.  All readers may ask in the
- * same moment: a piece grows by what all of them together can be given in the
+ * While one window is consumed the next one is read, so it is asked for as
+ * long before it is wanted as the last one lasts.  All readers may ask in the
+ * same moment: a window grows by what all of them together can be given in the
  * time by which the last one came too early.
  */
 uint64_t pace_ahead_bytes(struct files *files, struct pace *pace,

@@ -1,7 +1,7 @@
 /*
  * prealloc.c - see prealloc.h.
  *
- * The pieces of a preallocation follow one another in the file, from `off` on;
+ * The extents of a preallocation follow one another in the file, from `off` on;
  * `left` is what of the file's sectors no write-back has taken yet.
  */
 #include "fs/data/prealloc.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* Runs of sectors of one preallocation, at most. */
-#define PIECES 8u
+#define EXTENTS 8u
 /* Most sectors of a preallocation: 64 MiB for a file that grows ... */
 #define GROWTH_MOST (131072u)
 /* ... and 4 GiB for one whose size is known. */
@@ -34,8 +34,8 @@ struct prealloc {
 				 * sectors */
 	struct rangeset left;	/* sectors of this range that are not used
 				 * yet */
-	unsigned pieces;
-	struct alloc_piece piece[PIECES];
+	unsigned extents;
+	struct alloc_extent extent[EXTENTS];
 };
 
 static struct space *space_of(const struct files *files)
@@ -43,20 +43,20 @@ static struct space *space_of(const struct files *files)
 	return tree_space(files->fs->tree);
 }
 
-/* Returns the piece that has sector `off` of the file, its place, and how many
- * sectors from there on are in the same piece. */
-static const struct alloc_piece *prealloc_at(const struct prealloc *pre,
+/* Returns the extent that has sector `off` of the file, its place, and how many
+ * sectors from there on are in the same extent. */
+static const struct alloc_extent *prealloc_at(const struct prealloc *pre,
 					     uint64_t off, uint64_t *sector,
 					     uint64_t *n)
 {
 	uint64_t skip = off - pre->off;
 	unsigned i;
 
-	for (i = 0; skip >= pre->piece[i].n; i++)
-		skip -= pre->piece[i].n;
-	*sector = pre->piece[i].sector + skip;
-	*n = pre->piece[i].n - skip;
-	return &pre->piece[i];
+	for (i = 0; skip >= pre->extent[i].n; i++)
+		skip -= pre->extent[i].n;
+	*sector = pre->extent[i].sector + skip;
+	*n = pre->extent[i].n - skip;
+	return &pre->extent[i];
 }
 
 /* ---- Giving back ---- */
@@ -66,7 +66,7 @@ static const struct alloc_piece *prealloc_at(const struct prealloc *pre,
 #define BACK_RUNS 16u
 #define BACK_RUN_NS 4000u
 
-/* Gives back the part of the first run that lies in one piece; false: nothing
+/* Gives back the part of the first run that lies in one extent; false: nothing
  * is left. */
 static bool give_back_one(struct prealloc *pre)
 {
@@ -208,7 +208,7 @@ bool prealloc_use(struct writeback *wb)
 {
 	struct prealloc *pre = wb->file->prealloc;
 	uint64_t off = wb->first * BLOCK_SECTORS, end, sector, n;
-	const struct alloc_piece *piece;
+	const struct alloc_extent *extent;
 	struct writeback_segment *segment;
 	struct range range;
 
@@ -227,11 +227,11 @@ bool prealloc_use(struct writeback *wb)
 	for (wb->segments = 0; off < end; off += n) {
 		assert(wb->segments < writeback_segments(wb));
 		segment = &wb->segment[wb->segments++];
-		piece = prealloc_at(pre, off, &sector, &n);
+		extent = prealloc_at(pre, off, &sector, &n);
 		n = n < end - off ? n : end - off;
 		segment->sector = sector;
 		segment->n = n;
-		segment->known = piece->known;
+		segment->known = extent->known;
 		segment->failed = false;
 	}
 	return true;
@@ -265,31 +265,31 @@ static uint64_t wanted(const struct file *file, uint64_t from)
 	return known > track ? known : 0;
 }
 
-/* Removes this many pieces at the front. */
-static void forget_front(struct prealloc *pre, unsigned pieces)
+/* Removes this many extents at the front. */
+static void forget_front(struct prealloc *pre, unsigned extents)
 {
 	unsigned i;
 
-	for (i = 0; i < pieces; i++) {
-		pre->off += pre->piece[i].n;
-		pre->n -= pre->piece[i].n;
+	for (i = 0; i < extents; i++) {
+		pre->off += pre->extent[i].n;
+		pre->n -= pre->extent[i].n;
 	}
-	pre->pieces -= pieces;
-	for (i = 0; i < pre->pieces; i++)
-		pre->piece[i] = pre->piece[i + pieces];
+	pre->extents -= extents;
+	for (i = 0; i < pre->extents; i++)
+		pre->extent[i] = pre->extent[i + extents];
 }
 
-/* Removes pieces at the front that are used up. */
+/* Removes extents at the front that are used up. */
 static void prealloc_pass(struct prealloc *pre)
 {
-	while (pre->pieces &&
-	       !rangeset_meets(&pre->left, pre->off, pre->piece[0].n))
+	while (pre->extents &&
+	       !rangeset_meets(&pre->left, pre->off, pre->extent[0].n))
 		forget_front(pre, 1);
 }
 
-/* Gives back what is left of this many pieces at the front: blocks that have
+/* Gives back what is left of this many extents at the front: blocks that have
  * not come by now do not come soon. -ENOMEM. */
-static int give_back_front(struct prealloc *pre, unsigned pieces)
+static int give_back_front(struct prealloc *pre, unsigned extents)
 {
 	struct prealloc *front = abandon_alloc(pre->files->fs, sizeof(*front));
 	uint64_t n = 0;
@@ -297,17 +297,17 @@ static int give_back_front(struct prealloc *pre, unsigned pieces)
 
 	if (!front)
 		return -ENOMEM;
-	for (i = 0; i < pieces; i++)
-		n += pre->piece[i].n;
+	for (i = 0; i < extents; i++)
+		n += pre->extent[i].n;
 	*front = *pre;
-	front->pieces = pieces;
+	front->extents = extents;
 	front->n = n;
 	rangeset_init(&front->left);
 	if (rangeset_move_out(&pre->left, pre->off, n, &front->left)) {
 		abandon_free(front);
 		return -ENOMEM;
 	}
-	forget_front(pre, pieces);
+	forget_front(pre, extents);
 	give_back(pre->files, front);
 	return 0;
 }
@@ -332,10 +332,10 @@ static struct prealloc *prealloc_new(struct file *file, uint64_t off)
 	return pre;
 }
 
-/* Takes up to n sectors, in at most `room` pieces; returns the number of pieces
- * or an error. */
+/* Takes up to n sectors, in at most `room` extents; returns the number of
+ * extents or an error. */
 static int take(const struct file *file, uint64_t n, uint64_t after,
-		struct alloc_piece *piece, unsigned room, uint32_t *group)
+		struct alloc_extent *extent, unsigned room, uint32_t *group)
 {
 	struct alloc *alloc = file->files->fs->alloc;
 	uint64_t track = alloc_track_sectors(alloc, file->goal);
@@ -347,7 +347,7 @@ static int take(const struct file *file, uint64_t n, uint64_t after,
 
 	for (; n > track; n = n / 2 / BLOCK_SECTORS * BLOCK_SECTORS) {
 		want.sectors = n;
-		rc = alloc_take(alloc, &want, piece, (int)room, group);
+		rc = alloc_take(alloc, &want, extent, (int)room, group);
 		if (rc != -E2BIG)
 			return rc;
 	}
@@ -379,19 +379,19 @@ static uint64_t begin_at(const struct writeback *wb, uint64_t *after)
 	struct file *file = wb->file;
 	struct prealloc *pre = file->prealloc;
 	uint64_t off = wb->first * BLOCK_SECTORS, hole = hole_of(wb);
-	const struct alloc_piece *last;
+	const struct alloc_extent *last;
 
 	if (pre)
 		prealloc_pass(pre);
-	if (pre && (!pre->pieces || !is_near(pre, off) ||
-		    (pre->pieces > PIECES / 2 &&
-		     give_back_front(pre, pre->pieces - PIECES / 2)))) {
+	if (pre && (!pre->extents || !is_near(pre, off) ||
+		    (pre->extents > EXTENTS / 2 &&
+		     give_back_front(pre, pre->extents - EXTENTS / 2)))) {
 		prealloc_release(file);
 		pre = NULL;
 	}
 	if (!pre)
 		return off - hole < KNOWN_MOST ? hole : off;
-	last = &pre->piece[pre->pieces - 1];
+	last = &pre->extent[pre->extents - 1];
 	*after = last->sector + last->n;
 	return pre->off + pre->n;
 }
@@ -414,25 +414,25 @@ int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group)
 	pre = file->prealloc ? file->prealloc : prealloc_new(file, from);
 	if (!pre)
 		return -ENOMEM;
-	rc = take(file, n, after, &pre->piece[pre->pieces],
-		  PIECES - pre->pieces, group);
+	rc = take(file, n, after, &pre->extent[pre->extents],
+		  EXTENTS - pre->extents, group);
 	for (i = 0; i < rc; i++)
-		sum += pre->piece[pre->pieces + (unsigned)i].n;
+		sum += pre->extent[pre->extents + (unsigned)i].n;
 	if (rc > 0 && rangeset_add(&pre->left, from, sum)) {
 		for (i = 0; i < rc; i++)
 			space_give_back(space_of(file->files),
-					pre->piece[pre->pieces + (unsigned)i]
+					pre->extent[pre->extents + (unsigned)i]
 						.sector,
-					pre->piece[pre->pieces + (unsigned)i]
+					pre->extent[pre->extents + (unsigned)i]
 						.n);
 		rc = -ENOMEM;
 	}
 	if (rc <= 0) {
-		if (!pre->pieces)
+		if (!pre->extents)
 			prealloc_release(file);
 		return rc ? rc : -ENOSPC;
 	}
-	pre->pieces += (unsigned)rc;
+	pre->extents += (unsigned)rc;
 	pre->n += sum;
 	file->files->prealloc_sectors += sum;
 	return 0;

@@ -2,12 +2,12 @@
  * prealloc.h - room kept for a growing file while it is open, behind what it
  * has (preallocation, as in XFS and ext4).
  *
- * Write-back comes in pieces, which are small where memory is short, of many
+ * Write-back comes in extents, which are small where memory is short, of many
  * files by turns.  A file that is larger than a small one gets whole tracks for
  * the size that it is expected to reach: its size, if that is known to be more
  * than it has (a download in random order), else as much again as it has.  Each
  * block has its place there by its offset, so the order and the size of the
- * pieces do not matter.  The sectors are taken in memory only (space_take): a
+ * extents do not matter.  The sectors are taken in memory only (space_take): a
  * crash leaves nothing of them.
  *
  * Unused room goes back when the last handle is closed and all is written, when

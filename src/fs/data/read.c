@@ -48,8 +48,8 @@
  * kernel's own read-ahead may be. */
 #define STREAM_SLACK (256u << 10)
 /* Least bytes of a read that may begin a stream by continuing another one out
- * of order: the kernel's read-ahead comes in longer pieces. */
-#define STREAM_PIECE (64u << 10)
+ * of order: the kernel's read-ahead comes in longer reads. */
+#define STREAM_READ_BYTES (64u << 10)
 /* Bytes that the kernel may ask for at once before the first of them is read by
  * its user. */
 #define BEHIND_BYTES (16u << 20)
@@ -119,7 +119,7 @@ void io_end(struct io *io, int rc)
 static bool stream_goes_on(const struct stream *stream, uint64_t offset,
 			   uint64_t end)
 {
-	if (stream->count < 2 && end - offset < STREAM_PIECE)
+	if (stream->count < 2 && end - offset < STREAM_READ_BYTES)
 		return stream->next && offset == stream->next;
 	return stream->next && offset <= stream->next + STREAM_SLACK &&
 	       offset + STREAM_SLACK >= stream->next;
@@ -384,7 +384,7 @@ static void read_stream(struct io *io, struct stream *stream, uint64_t end)
 		return;
 	}
 	if (stream->count < 2) {
-		if (offset || end - offset < STREAM_PIECE)
+		if (offset || end - offset < STREAM_READ_BYTES)
 			return;
 		read_ahead_to(file, end, 2 * end, AHEAD_GUESS);
 		stream->ahead = 2 * end;

@@ -62,8 +62,8 @@ struct trunc {
 	bool logged;		/* this transaction logged the last block */
 	int rc;
 	struct log_pin *pin;
-	struct alloc_piece chunk[WB_SEGMENTS];
-	int chunks;		/* pieces taken that have no owner yet */
+	struct alloc_extent chunk[WB_SEGMENTS];
+	int chunks;		/* chunks taken that have no owner yet */
 	bool waited;
 	bool cuts;		/* it has begun and will give back room */
 	uint64_t want;		/* blocks to ask room for */

@@ -191,7 +191,7 @@ void writeback_stream(struct file *file)
 
 /*
  * Half of the pool is in use: asks for write-back.  Not while the pool is full
- * of pinned blocks or blocks being written and few are dirty: a piece of a
+ * of pinned blocks or blocks being written and few are dirty: a part of a
  * track would be logged, which frees nothing, and the next one would find the
  * pool fuller yet.  Any write-back that ends then calls this again.
  */

@@ -352,11 +352,11 @@ static int writeback_take_kept(struct fs_txn *txn, struct writeback *wb,
 }
 
 /* Takes room for the write-back's first `want` blocks or, if that is not to be
- * had in few enough pieces, for fewer. 0, FS_TXN_WAIT or an error. */
+ * had in few enough extents, for fewer. 0, FS_TXN_WAIT or an error. */
 static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 			  uint64_t after, bool fresh)
 {
-	struct alloc_piece pieces[WB_SEGMENTS];
+	struct alloc_extent extents[WB_SEGMENTS];
 	struct fs *fs = wb->files->fs;
 	struct alloc_want want = {
 		.goal = wb->file->goal, .after = after,
@@ -372,7 +372,7 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 		return rc;
 	for (;;) {
 		want.sectors = (uint64_t)wb->want * BLOCK_SECTORS;
-		rc = alloc_take(fs->alloc, &want, pieces,
+		rc = alloc_take(fs->alloc, &want, extents,
 				(int)writeback_segments(wb), &group);
 		if (rc == -EAGAIN)
 			return fs_txn_wait_group(txn, group);
@@ -394,16 +394,16 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 	}
 	wb->segments = 0;
 	for (i = 0; i < rc; i++) {
-		wb->segment[i].sector = pieces[i].sector;
-		wb->segment[i].n = pieces[i].n;
-		wb->segment[i].known = pieces[i].known;
+		wb->segment[i].sector = extents[i].sector;
+		wb->segment[i].n = extents[i].n;
+		wb->segment[i].known = extents[i].known;
 		wb->segment[i].failed = false;
-		sum += pieces[i].n;
+		sum += extents[i].n;
 	}
 	wb->segments = (unsigned)rc;
-	wb->may_move = rc == 1 && !pieces[0].whole_tracks &&
-			pieces[0].sector != after;
-	wb->follows = pieces[0].follows;
+	wb->may_move = rc == 1 && !extents[0].whole_tracks &&
+			extents[0].sector != after;
+	wb->follows = extents[0].follows;
 	wb->want = (unsigned)(sum / BLOCK_SECTORS);
 	writeback_taken(wb);
 	return 0;
@@ -449,7 +449,7 @@ static int writeback_is_tail(struct fs_txn *txn, const struct writeback *wb,
 
 /* Is it better to write these blocks to a new place than to their own?  Few
  * tails without new blocks keep theirs: that seek is made in idle time, and the
- * file stays in one piece. */
+ * file stays in one extent. */
 static bool writeback_replaces(const struct writeback *wb, unsigned n,
 			       bool is_tail)
 {

@@ -207,7 +207,7 @@ static void profile_save_flushed(struct disk_request *req)
 		profile_save_stop(save, rc);
 }
 
-/* Writes the next piece of the record; when all of it is durable, the
+/* Writes the next part of the record; when all of it is durable, the
  * superblocks. */
 static void profile_save_go(struct profile_save *save)
 {

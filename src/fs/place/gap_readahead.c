@@ -24,10 +24,10 @@
  * few accesses. */
 #define MAX_RANGES 8u
 #define BUFFERS 32u
-#define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
+#define CHUNK_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
 /* Read-ahead in gaps needs this many free chunks: otherwise other data would
  * leave memory for data that may not be wanted. */
-#define FREE_PIECES 64u
+#define FREE_CHUNKS 64u
 /* With so many reads waiting the next one is so near that nothing fits into its
  * gap. */
 #define MANY_READS 6u
@@ -57,7 +57,7 @@ static bool there_is_room(const struct files *files)
 	unsigned n = 0;
 
 	list_for_each(pos, &files->chunk_free)
-		if (++n >= FREE_PIECES)
+		if (++n >= FREE_CHUNKS)
 			return true;
 	return false;
 }
@@ -140,10 +140,10 @@ static void gap_readahead_got(void *arg, uint64_t sector, uint32_t sectors,
 		if (sector >= range.end || end <= range.first)
 			continue;
 		at = sector > range.first ? sector : range.first;
-		at += (PIECE_SECTORS - (range.off + (at - range.first)) %
-		       PIECE_SECTORS) % PIECE_SECTORS;
-		for (; at + PIECE_SECTORS <= end &&
-		       at + PIECE_SECTORS <= range.end; at += PIECE_SECTORS)
+		at += (CHUNK_SECTORS - (range.off + (at - range.first)) %
+		       CHUNK_SECTORS) % CHUNK_SECTORS;
+		for (; at + CHUNK_SECTORS <= end &&
+		       at + CHUNK_SECTORS <= range.end; at += CHUNK_SECTORS)
 			chunk_arrived(p, &range, at, (const uint8_t *)bytes +
 				   (at - sector) * SECTOR_BYTES);
 		return;
@@ -163,7 +163,7 @@ static bool gap_readahead_take(const struct read_segment *segment)
 
 	for (i = 0; p && i < BUFFERS; i++)
 		if (p->buffer[i].addr && addr >= p->buffer[i].addr &&
-		    addr + n <= p->buffer[i].addr + PIECE_SECTORS)
+		    addr + n <= p->buffer[i].addr + CHUNK_SECTORS)
 			break;
 	if (!p || i == BUFFERS)
 		return false;
@@ -246,7 +246,7 @@ static void gap_readahead_want(const struct read_segment *segment)
 	if (end > track.first + track.sectors)
 		end = track.first + track.sectors;
 	if (!track.known || addr < first || addr + n > end ||
-	    end - first < PIECE_SECTORS)
+	    end - first < CHUNK_SECTORS)
 		return;
 	range = &p->range[p->ranges++ % MAX_RANGES];
 	unwant(p, range->first, range->end);

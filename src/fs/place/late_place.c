@@ -95,17 +95,17 @@ static bool batch_may_leave(const struct writeback *first)
 
 static void batch_move(struct writeback *first, uint64_t sector)
 {
-	struct alloc_piece piece = {
+	struct alloc_extent extent = {
 		.sector = writeback_begin_sector(first),
 		.n = batch_sectors(first),
 	};
 	struct writeback *wb;
 
-	if (alloc_move(first->files->fs->alloc, &piece, sector))
+	if (alloc_move(first->files->fs->alloc, &extent, sector))
 		return;
 	for (wb = first; wb; wb = wb->batch_next) {
 		wb->segment[0].sector = sector;
-		wb->segment[0].known = piece.known;
+		wb->segment[0].known = extent.known;
 		sector += wb->segment[0].n;
 		wb->file->tail_addr = sector;
 	}
@@ -194,11 +194,11 @@ static void late_place_take(struct queue_place *place,
 
 static void batch_begin(struct writeback *wb)
 {
-	const struct alloc_piece piece = {
+	const struct alloc_extent extent = {
 		.sector = wb->segment[0].sector, .n = wb->segment[0].n,
 	};
 
-	alloc_window(wb->files->fs->alloc, &piece, &wb->window);
+	alloc_window(wb->files->fs->alloc, &extent, &wb->window);
 	wb->batch_last = wb->files->placing.last = wb;
 	wb->place = (struct queue_place){ .find = late_place_find,
 					   .take = late_place_take,

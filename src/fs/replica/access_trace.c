@@ -754,9 +754,9 @@ static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
  * memory then. */
 static uint64_t busy_reads(const struct fs *fs)
 {
-	uint64_t pieces = pool_count(fs->files->chunk_pool);
+	uint64_t chunks = pool_count(fs->files->chunk_pool);
 
-	return pieces < BUSY_READS ? pieces : BUSY_READS;
+	return chunks < BUSY_READS ? chunks : BUSY_READS;
 }
 
 uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)

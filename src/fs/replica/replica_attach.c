@@ -136,9 +136,9 @@ static void attach_apply(struct fs_txn *txn, const struct replica_maker *maker,
 			 struct attach *attach)
 {
 	struct replica_item value = {
-		.addr = le64_put(addr_make(0, maker->piece.sector +
+		.addr = le64_put(addr_make(0, maker->extent.sector +
 					   entry->at * BLOCK_SECTORS)),
-		.region = le64_put(addr_make(0, maker->piece.sector)),
+		.region = le64_put(addr_make(0, maker->extent.sector)),
 		.number = le64_put(maker->number),
 		.blocks = le16_put((uint16_t)entry->blocks),
 	};
@@ -171,7 +171,7 @@ static int replica_attach_run(struct fs_txn *txn)
 	int rc = 0, err;
 
 	all->n = 0;
-	if (!regions_find(maker->replicas->regions, maker->piece.sector,
+	if (!regions_find(maker->replicas->regions, maker->extent.sector,
 			  maker->number))
 		maker->stop = true;
 	while (!maker->stop && all->n < ATTACH_ENTRIES &&
@@ -198,7 +198,7 @@ static void attach_count(struct attach_all *all)
 	struct replica_maker *maker = all->maker;
 	struct replicas *replicas = maker->replicas;
 	struct replica_region *region = regions_find(replicas->regions,
-					     maker->piece.sector,
+					     maker->extent.sector,
 					     maker->number);
 	const struct replica_entry *entry;
 	struct vnode *vnode;
@@ -285,7 +285,7 @@ static void region_put_copies(struct fs_txn *txn,
 		if (n < TRAX_COPIES_PER_ITEM && i + 1 < maker->fit)
 			continue;
 		tree_put(txn->tree_txn,
-			 key_make(0, ITEM_COPIES, maker->piece.sector +
+			 key_make(0, ITEM_COPIES, maker->extent.sector +
 				  first * BLOCK_SECTORS),
 			 list, n * sizeof(*list));
 		n = 0;
@@ -297,16 +297,16 @@ int replica_region_run(struct fs_txn *txn)
 	struct replica_maker *maker = txn->state;
 	uint64_t now = (uint64_t)env_wall_seconds(txn->fs->env);
 	struct owner_item owner = {
-		.sectors = le64_put(maker->piece.n), .kind = OWNER_REPLICA,
+		.sectors = le64_put(maker->extent.n), .kind = OWNER_REPLICA,
 	};
 	struct region_item region = {
 		.number = le64_put(maker->number),
-		.sectors = le32_put((uint32_t)maker->piece.n),
+		.sectors = le32_put((uint32_t)maker->extent.n),
 		.made_seconds = le64_put(now),
 		.copies = le32_put(maker->nodes ? 0 : maker->fit),
 	};
-	uint64_t sector = maker->piece.sector;
-	uint64_t last = sector + maker->piece.n - 1;
+	uint64_t sector = maker->extent.sector;
+	uint64_t last = sector + maker->extent.n - 1;
 	struct tree_item item;
 	int rc[4], i;
 
@@ -342,8 +342,8 @@ void replica_region_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
 	struct replica_maker *maker = txn->state;
 	struct replica_region region = {
-		.sector = maker->piece.sector, .number = maker->number,
-		.sectors = (uint32_t)maker->piece.n,
+		.sector = maker->extent.sector, .number = maker->number,
+		.sectors = (uint32_t)maker->extent.n,
 		.copies = maker->nodes ? 0 : maker->fit,
 		.made_seconds = (uint64_t)env_wall_seconds(txn->fs->env),
 	};

@@ -91,7 +91,7 @@ static void replica_maker_give_back(struct replica_maker *maker)
 {
 	if (maker->taken)
 		space_give_back(tree_space(replica_maker_fs(maker)->tree),
-				maker->piece.sector, maker->piece.n);
+				maker->extent.sector, maker->extent.n);
 	maker->taken = false;
 }
 
@@ -359,7 +359,7 @@ static void replica_maker_written(struct disk_request *req)
 	struct replica_maker *maker = req->owner;
 
 	access_trace_access(replica_maker_fs(maker), ACCESS_TRACE_MADE,
-			    maker->piece.sector, maker->piece.n);
+			    maker->extent.sector, maker->extent.n);
 	if (req->result)
 		maker->stop = true;
 	if (maker->stop ||
@@ -376,12 +376,12 @@ static void replica_maker_write(struct replica_maker *maker)
 	struct fs *fs = replica_maker_fs(maker);
 
 	maker->iov = (struct iovec){
-		maker->buffer, (size_t)maker->piece.n * SECTOR_BYTES,
+		maker->buffer, (size_t)maker->extent.n * SECTOR_BYTES,
 	};
 	maker->req = (struct queue_request){
 		.disk = {
-			.op = DISK_WRITE, .sector = maker->piece.sector,
-			.sectors = (uint32_t)maker->piece.n,
+			.op = DISK_WRITE, .sector = maker->extent.sector,
+			.sectors = (uint32_t)maker->extent.n,
 			.iov = &maker->iov, .iov_n = 1,
 			.done = replica_maker_written, .owner = maker,
 		},
@@ -395,7 +395,7 @@ static void replica_maker_write(struct replica_maker *maker)
 /* Finds the entries that fit into the place found. */
 static void replica_maker_fit(struct replica_maker *maker)
 {
-	uint64_t blocks = maker->piece.n / BLOCK_SECTORS, used = 0;
+	uint64_t blocks = maker->extent.n / BLOCK_SECTORS, used = 0;
 
 	for (maker->fit = 0; maker->fit < maker->entries; maker->fit++) {
 		if (used + maker->entry[maker->fit].blocks > blocks)
@@ -404,9 +404,9 @@ static void replica_maker_fit(struct replica_maker *maker)
 	}
 	if (used < blocks) {
 		space_give_back(tree_space(replica_maker_fs(maker)->tree),
-				maker->piece.sector + used * BLOCK_SECTORS,
-				maker->piece.n - used * BLOCK_SECTORS);
-		maker->piece.n = used * BLOCK_SECTORS;
+				maker->extent.sector + used * BLOCK_SECTORS,
+				maker->extent.n - used * BLOCK_SECTORS);
+		maker->extent.n = used * BLOCK_SECTORS;
 		maker->taken = used > 0;
 	}
 }
@@ -422,7 +422,7 @@ static int place_run(struct fs_txn *txn)
 	if (regions_full(maker->replicas->regions))
 		return -ENOSPC;
 	rc = alloc_copies(txn->fs->alloc, maker->near, blocks * BLOCK_SECTORS,
-			  access_trace_closed(txn->fs), &maker->piece, &group);
+			  access_trace_closed(txn->fs), &maker->extent, &group);
 	if (rc == -EAGAIN)
 		return fs_txn_wait_group(txn, group);
 	if (rc)
@@ -482,7 +482,7 @@ static void replica_maker_rest(struct replica_maker *maker)
 		maker->replicas->next_ns = now_ns + BUSY_SHARE *
 			(now_ns - maker->begun_ns + STEP_NS);
 	}
-	maker->near = maker->piece.sector + maker->piece.n;
+	maker->near = maker->extent.sector + maker->extent.n;
 	maker->blocks -= from;
 	maker->entries = n;
 	maker->fit = maker->attached = 0;

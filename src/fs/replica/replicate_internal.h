@@ -54,7 +54,7 @@ struct replica_maker {
 	unsigned track;		/* blocks of a track near the wanted place */
 	struct replica_entry *entry;
 	unsigned entries, fit, attached;
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	bool taken;
 	uint64_t number;
 	struct queue_request req;	/* the write of the buffer */

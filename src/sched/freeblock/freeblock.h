@@ -48,11 +48,11 @@ struct freeblock_options {
 				   at least the logical block */
 	unsigned share;		/* weight against other tasks; 0: 1 */
 	bool no_idle;		/* it is served in gaps only */
-	/* Any part of the wanted sectors will do: the largest pieces are read
+	/* Any part of the wanted sectors will do: the largest extents are read
 	 * first, without regard to the fragments that are left. */
 	bool any;
 	/* Memory for units that go over a track's end and of which one side
-	 * has been read.  0: such units are read in one piece, which costs a
+	 * has been read.  0: such units are read at once, which costs a
 	 * change of track. */
 	uint64_t parts_bytes;
 };

@@ -147,7 +147,7 @@ static void plan_search(struct freeblock *fb,
 			fb->plan_task = task->options.name;
 		}
 	}
-	fb->piece = 0;
+	fb->extent = 0;
 }
 
 static void plan_make(struct freeblock *fb, const struct head_state *head_state,
@@ -178,37 +178,37 @@ static void plan_used(struct freeblock *fb, const char *task)
 
 /* ---- gaps: reads ---- */
 
-/* Can the head be there when a piece begins? */
-static bool piece_in_time(const struct head_state *head_state,
-			  const struct gap_extent *piece)
+/* Can the head be there when an extent begins? */
+static bool extent_in_time(const struct head_state *head_state,
+			  const struct gap_extent *extent)
 {
 	struct geom_place place;
 
-	if (piece->sector == head_state->stream_lbn)
+	if (extent->sector == head_state->stream_lbn)
 		return head_state_start_ns(head_state, false) <=
-		       piece->begin_ns + ROUND_NS;
-	geom_place_of(head_state->geom, piece->sector, &place);
+		       extent->begin_ns + ROUND_NS;
+	geom_place_of(head_state->geom, extent->sector, &place);
 	return head_state_start_ns(head_state, false) +
 		       head_state->read_guard_ns +
 		       service_move_ns(head_state->mech, &head_state->head,
 				       place.cylinder, place.surface, false) <=
-	       piece->begin_ns + ROUND_NS;
+	       extent->begin_ns + ROUND_NS;
 }
 
-/* Pieces on the target's track before it go with it in one access. */
-static bool piece_joins(const struct freeblock *fb,
+/* Extents on the target's track before it go with it in one access. */
+static bool extent_joins(const struct freeblock *fb,
 			const struct head_state *head_state,
-			const struct gap_extent *piece)
+			const struct gap_extent *extent)
 {
 	const struct service_request *target = &fb->target;
-	uint64_t end = piece->sector + piece->sectors;
+	uint64_t end = extent->sector + extent->sectors;
 	struct geom_track track;
 
 	if (!fb->joins || target->write || end > target->lbn ||
-	    target->lbn + target->sectors - piece->sector > max_sectors(fb))
+	    target->lbn + target->sectors - extent->sector > max_sectors(fb))
 		return false;
 	geom_track_of(head_state->geom, target->lbn, &track);
-	return piece->sector >= track.first;
+	return extent->sector >= track.first;
 }
 
 /* Number of these sectors that any task wants. */
@@ -231,31 +231,32 @@ static uint64_t wanted_in(const struct freeblock *fb, uint64_t first,
 	return most;
 }
 
-static struct queue_request *piece_read(struct freeblock *fb,
+static struct queue_request *extent_read(struct freeblock *fb,
 					const struct head_state *head_state,
-					const struct gap_extent *piece)
+					const struct gap_extent *extent)
 {
-	uint32_t sectors = piece->sectors;
+	uint32_t sectors = extent->sectors;
 	struct geom_track track;
 	struct free_read *free_read;
 	uint64_t sector_ns;
 
-	if (piece_joins(fb, head_state, piece)) {
-		sectors = (uint32_t)(fb->target.lbn - piece->sector);
+	if (extent_joins(fb, head_state, extent)) {
+		sectors = (uint32_t)(fb->target.lbn - extent->sector);
 		fb->planned = false;
 	}
-	free_read = read_new(fb, FREE_READ_GAP, NULL, piece->sector, sectors);
+	free_read = read_new(fb, FREE_READ_GAP, NULL, extent->sector, sectors);
 	if (!free_read)
 		return NULL;
-	geom_track_of(head_state->geom, piece->sector, &track);
+	geom_track_of(head_state->geom, extent->sector, &track);
 	sector_ns = service_turn_ns(head_state->mech, track.per_sector);
-	fb->stats.used_ns += sector_ns * wanted_in(fb, piece->sector,
-						   piece->sector +
-							   piece->sectors);
+	fb->stats.used_ns += sector_ns * wanted_in(fb, extent->sector,
+						   extent->sector +
+							   extent->sectors);
 	fb->stats.passed_ns += sector_ns * sectors;
-	freeblock_take(fb, piece->sector, sectors);
+	freeblock_take(fb, extent->sector, sectors);
 	plan_used(fb, fb->plan_task);
-	if (piece == fb->plan.piece && piece->sector == head_state->stream_lbn)
+	if (extent == fb->plan.extent &&
+	    extent->sector == head_state->stream_lbn)
 		watch_of(fb)->streams = true;
 	return &free_read->req;
 }
@@ -379,12 +380,13 @@ struct queue_request *gap_fill_begin(void *arg,
 	req = first || fb->wrote ? fill_gap_write(fb, head_state) : NULL;
 	fb->wrote = req != NULL;
 	if (req) {
-		fb->plan.pieces_n = 0;
+		fb->plan.extents_n = 0;
 		return req;
 	}
-	if (fb->piece < fb->plan.pieces_n &&
-	    piece_in_time(head_state, &fb->plan.piece[fb->piece])) {
-		req = piece_read(fb, head_state, &fb->plan.piece[fb->piece++]);
+	if (fb->extent < fb->plan.extents_n &&
+	    extent_in_time(head_state, &fb->plan.extent[fb->extent])) {
+		req = extent_read(fb, head_state,
+				  &fb->plan.extent[fb->extent++]);
 		if (req)
 			return req;
 	}
@@ -655,11 +657,11 @@ static void extra_guards_follow(struct freeblock *fb,
 void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk)
 {
 	struct delay_check *watch = watch_of(fb);
-	const struct gap_extent *piece = &fb->plan.piece[0];
+	const struct gap_extent *extent = &fb->plan.extent[0];
 
-	if (watch->used && fb->plan.pieces_n &&
-	    piece->sector == disk->sector &&
-	    disk->complete_ns > piece->end_ns + watch->turn_ns / 2)
+	if (watch->used && fb->plan.extents_n &&
+	    extent->sector == disk->sector &&
+	    disk->complete_ns > extent->end_ns + watch->turn_ns / 2)
 		watch->first_late = true;
 }
 

@@ -74,7 +74,7 @@ struct freeblock {
 					   access with it */
 	struct gap_plan plan;
 	const char *plan_task;		/* name of the task that it is for */
-	unsigned piece;			/* the next one of the plan */
+	unsigned extent;			/* the next one of the plan */
 	bool wrote;			/* a write was sent in this gap */
 
 	/* Idle time. */

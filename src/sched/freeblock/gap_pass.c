@@ -73,13 +73,14 @@ int64_t gap_unit_ns(const struct gap_search_state *s,
 
 /* ---- one passing ---- */
 
-static void piece_place(const struct gap_search_state *s,
+static void extent_place(const struct gap_search_state *s,
 			const struct geom_track *track, uint64_t from_ns,
-			struct gap_extent *piece)
+			struct gap_extent *extent)
 {
-	piece->begin_ns = gap_begin_ns(s, piece->sector, from_ns);
-	piece->end_ns = piece->begin_ns + gap_length_ns(s, track, piece->sector,
-							piece->sectors);
+	extent->begin_ns = gap_begin_ns(s, extent->sector, from_ns);
+	extent->end_ns = extent->begin_ns +
+			 gap_length_ns(s, track, extent->sector,
+				       extent->sectors);
 }
 
 /* Is the unit before a wanted unit on the same track wanted as well? */
@@ -140,9 +141,9 @@ static bool run_cut(const struct gap_search_state *s,
 
 /* Makes one command of the wanted units within [first, end) of a track, from
  * the first of them to the last.  Returns their number. */
-static uint32_t piece_find(const struct gap_search_state *s,
+static uint32_t extent_find(const struct gap_search_state *s,
 			   const struct geom_track *track, uint64_t first,
-			   uint64_t end, struct gap_extent *piece)
+			   uint64_t end, struct gap_extent *extent)
 {
 	uint32_t unit = freeblock_set_unit(s->wanted), units = 0, n;
 	uint64_t moved, all;
@@ -163,7 +164,7 @@ static uint32_t piece_find(const struct gap_search_state *s,
 		first += unit - 1;
 		first -= first % unit;
 	}
-	piece->sectors = 0;
+	extent->sectors = 0;
 	while (first < end &&
 	       freeblock_set_next_on(s->wanted, track, first, &r) &&
 	       r.first < end) {
@@ -173,16 +174,16 @@ static uint32_t piece_find(const struct gap_search_state *s,
 		if (!run_cut(s, track, end, &r))
 			continue;
 		if (!units) {
-			piece->sector = r.first;
+			extent->sector = r.first;
 			runs -= s->query->run_ns &&
 				gap_goes_back(s, track, r.first);
 		}
 		runs += r.first + r.n == all;
 		units += (uint32_t)(r.n / unit);
-		piece->sectors = (uint32_t)(r.first + r.n - piece->sector);
+		extent->sectors = (uint32_t)(r.first + r.n - extent->sector);
 	}
-	piece->units = units;
-	piece->worth_ns =
+	extent->units = units;
+	extent->worth_ns =
 		units * gap_unit_ns(s, track) + runs * s->query->run_ns;
 	return units;
 }
@@ -205,7 +206,7 @@ void pass_over(const struct gap_search_state *s,
 {
 	const struct geom *geom = s->head_state->geom;
 	uint64_t end = track->first + track->sectors, a, b;
-	struct gap_extent *piece = pass->piece;
+	struct gap_extent *extent = pass->extent;
 	angle out;
 
 	*pass = (struct gap_pass){ 0 };
@@ -223,12 +224,12 @@ void pass_over(const struct gap_search_state *s,
 							track->per_sector) ||
 		 (a == b && !gap_track_passes(s, track, a, in_ns, out_ns)))
 		return;
-	if (piece_find(s, track, a, b > a ? b : end, piece)) {
-		piece_place(s, track, in_ns, piece);
-		in_ns = piece->end_ns + s->lead_ns;
-		pass->worth_ns = piece->worth_ns;
+	if (extent_find(s, track, a, b > a ? b : end, extent)) {
+		extent_place(s, track, in_ns, extent);
+		in_ns = extent->end_ns + s->lead_ns;
+		pass->worth_ns = extent->worth_ns;
 		pass->n++;
-		piece++;
+		extent++;
 	}
 	if (b > a || b == track->first)
 		return;
@@ -238,9 +239,9 @@ void pass_over(const struct gap_search_state *s,
 							in_ns - ROUND_IN_NS));
 	if (a >= b)
 		return;
-	if (piece_find(s, track, a, b, piece)) {
-		piece_place(s, track, in_ns, piece);
-		pass->worth_ns += piece->worth_ns;
+	if (extent_find(s, track, a, b, extent)) {
+		extent_place(s, track, in_ns, extent);
+		pass->worth_ns += extent->worth_ns;
 		pass->n++;
 	}
 }
@@ -282,32 +283,33 @@ static bool across_from(const struct gap_search_state *s,
 static void across_on(const struct gap_search_state *s,
 		      const struct geom_track *track, struct gap_pass *pass)
 {
-	struct gap_extent *piece = pass->piece, more = { 0 };
-	uint64_t at = piece->sector + piece->sectors, out_ns, b;
+	struct gap_extent *extent = pass->extent, more = { 0 };
+	uint64_t at = extent->sector + extent->sectors, out_ns, b;
 	struct geom_track next;
 	angle out;
 
 	geom_track_at(s->head_state->geom, track->index + 1, &next);
 	out_ns = s->leave_ns - gap_move_ns(s, &next, &s->target,
 					   s->query->target.write);
-	if (out_ns <= piece->end_ns || !next.per_sector ||
-	    out_ns > piece->end_ns + s->turn_ns / 2)
+	if (out_ns <= extent->end_ns || !next.per_sector ||
+	    out_ns > extent->end_ns + s->turn_ns / 2)
 		return;
 	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
 	b = geom_lbn_at(s->head_state->geom, &next, out - next.per_sector + 1);
 	if (b <= at)
 		b = next.first + next.sectors;
-	if (b - piece->sector > s->query->max_sectors)
-		b = piece->sector + s->query->max_sectors;
-	if (!piece_find(s, &next, at, b, &more))
+	if (b - extent->sector > s->query->max_sectors)
+		b = extent->sector + s->query->max_sectors;
+	if (!extent_find(s, &next, at, b, &more))
 		return;
-	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
-	piece->end_ns += gap_length_ns(s, &next, at, (uint32_t)(more.sector +
+	extent->sectors =
+		(uint32_t)(more.sector + more.sectors - extent->sector);
+	extent->end_ns += gap_length_ns(s, &next, at, (uint32_t)(more.sector +
 							     more.sectors -
 							     at));
-	piece->units += more.units;
-	piece->worth_ns += more.worth_ns;
-	pass->worth_ns = piece->worth_ns;
+	extent->units += more.units;
+	extent->worth_ns += more.worth_ns;
+	pass->worth_ns = extent->worth_ns;
 }
 
 void pass_across(const struct gap_search_state *s,
@@ -318,7 +320,7 @@ void pass_across(const struct gap_search_state *s,
 	uint32_t unit = s->query->unit_sectors,
 		 each = freeblock_set_unit(s->wanted);
 	uint64_t end = track->first + track->sectors, at, last;
-	struct gap_extent *piece = pass->piece;
+	struct gap_extent *extent = pass->extent;
 	struct service_head head = { 0, track->cylinder, track->surface };
 	struct service_request req;
 	struct service service;
@@ -331,28 +333,28 @@ void pass_across(const struct gap_search_state *s,
 		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
 	if (s->query->parts || last == end || last < track->first ||
 	    last + unit > geom_sectors(geom) ||
-	    !across_from(s, track, at, last, &piece->sector))
+	    !across_from(s, track, at, last, &extent->sector))
 		return;
-	piece->sectors = (uint32_t)(last + unit - piece->sector);
-	head.at_ns = piece->begin_ns = gap_begin_ns(s, piece->sector, in_ns);
-	req = (struct service_request){ .lbn = piece->sector,
-					.sectors = piece->sectors };
+	extent->sectors = (uint32_t)(last + unit - extent->sector);
+	head.at_ns = extent->begin_ns = gap_begin_ns(s, extent->sector, in_ns);
+	req = (struct service_request){ .lbn = extent->sector,
+					.sectors = extent->sectors };
 	service_estimate(geom, s->head_state->mech, &head, &req, &service);
-	piece->end_ns = service.head.at_ns;
-	for (at = piece->sector;
+	extent->end_ns = service.head.at_ns;
+	for (at = extent->sector;
 	     freeblock_set_next_on(s->wanted, track, at, &r);
 	     at = r.first + r.n) {
-		piece->units += (uint32_t)(r.n / each);
-		piece->worth_ns += s->query->run_ns;
+		extent->units += (uint32_t)(r.n / each);
+		extent->worth_ns += s->query->run_ns;
 	}
-	if (s->query->run_ns && gap_goes_back(s, track, piece->sector))
-		piece->worth_ns -= s->query->run_ns;
-	piece->worth_ns += piece->units * gap_unit_ns(s, track) +
+	if (s->query->run_ns && gap_goes_back(s, track, extent->sector))
+		extent->worth_ns -= s->query->run_ns;
+	extent->worth_ns += extent->units * gap_unit_ns(s, track) +
 			   s->query->across_ns;
-	pass->worth_ns = piece->worth_ns;
+	pass->worth_ns = extent->worth_ns;
 	pass->across = true;
 	pass->n = 1;
-	if (piece->end_ns < s->leave_ns)
+	if (extent->end_ns < s->leave_ns)
 		across_on(s, track, pass);
 }
 

@@ -38,19 +38,19 @@
 
 static uint64_t pass_end_ns(const struct gap_pass *pass, uint64_t otherwise)
 {
-	return pass->n ? pass->piece[pass->n - 1].end_ns : otherwise;
+	return pass->n ? pass->extent[pass->n - 1].end_ns : otherwise;
 }
 
-/* Pieces on the target's track before it go in one command with it. */
-static bool piece_joins(const struct gap_search_state *s,
-			const struct gap_extent *piece)
+/* Extents on the target's track before it go in one command with it. */
+static bool extent_joins(const struct gap_search_state *s,
+			const struct gap_extent *extent)
 {
 	const struct service_request *target = &s->query->target;
 
 	return s->query->joins && !target->write &&
-	       piece->sector >= s->target.first &&
-	       piece->sector + piece->sectors <= target->lbn &&
-	       target->lbn + target->sectors - piece->sector <=
+	       extent->sector >= s->target.first &&
+	       extent->sector + extent->sectors <= target->lbn &&
+	       target->lbn + target->sectors - extent->sector <=
 		       s->query->max_sectors;
 }
 
@@ -121,26 +121,26 @@ static bool follow_next(const struct gap_search_state *s, struct gap_follow *f,
 }
 
 static void follow_at(const struct gap_search_state *s, struct gap_follow *f,
-		      const struct gap_extent *piece)
+		      const struct gap_extent *extent)
 {
 	const struct service_request *target = &s->query->target;
 	struct geom_place place;
 
 	/* A drive would join them until it reads. */
-	if (piece->sector == target->lbn + target->sectors ||
-	    piece->sector + piece->sectors == target->lbn)
-		f->head.at_ns = piece->begin_ns;
-	geom_place_of(s->head_state->geom, piece->sector + piece->sectors - 1,
+	if (extent->sector == target->lbn + target->sectors ||
+	    extent->sector + extent->sectors == target->lbn)
+		f->head.at_ns = extent->begin_ns;
+	geom_place_of(s->head_state->geom, extent->sector + extent->sectors - 1,
 		      &place);
 	f->head.cylinder = place.cylinder;
 	f->head.surface = place.surface;
-	f->end = piece->sector + piece->sectors;
+	f->end = extent->sector + extent->sectors;
 }
 
-/* The first of these pieces, or the target (`n`), whose command would come too
+/* The first of these extents, or the target (`n`), whose command would come too
  * late behind a short one; n + 1: none. */
 static unsigned plan_late(const struct gap_search_state *s,
-			  const struct gap_extent *piece, unsigned n)
+			  const struct gap_extent *extent, unsigned n)
 {
 	uint64_t now_ns =
 		s->head_state->now_ns + s->head_state->read_overhead_ns;
@@ -149,53 +149,53 @@ static unsigned plan_late(const struct gap_search_state *s,
 	unsigned i;
 
 	for (i = 1; i < n; i++) {
-		follow_at(s, &f, &piece[i - 1]);
-		if (!follow_next(s, &f, piece[i - 1].end_ns, piece[i].sector,
-				 false, piece[i].begin_ns))
+		follow_at(s, &f, &extent[i - 1]);
+		if (!follow_next(s, &f, extent[i - 1].end_ns, extent[i].sector,
+				 false, extent[i].begin_ns))
 			return i;
 	}
-	if (!n || piece_joins(s, &piece[n - 1]))
+	if (!n || extent_joins(s, &extent[n - 1]))
 		return n + 1;
-	follow_at(s, &f, &piece[n - 1]);
-	return follow_next(s, &f, piece[n - 1].end_ns, s->query->target.lbn,
+	follow_at(s, &f, &extent[n - 1]);
+	return follow_next(s, &f, extent[n - 1].end_ns, s->query->target.lbn,
 			   s->query->target.write, s->plan->target_ns) ?
 		       n + 1 : n;
 }
 
 /* Makes a plan of these passings, in order, if they read more than the best one
- * so far.  Of a piece too short for another command to be ready in time, and
- * the next piece, only one is taken. */
+ * so far.  Of an extent too short for another command to be ready in time, and
+ * the next extent, only one is taken. */
 static void plan_offer(struct gap_search_state *s,
 		       const struct gap_pass *const *pass, unsigned n)
 {
 	struct gap_plan *plan = s->plan;
-	struct gap_extent piece[GAP_PIECES];
+	struct gap_extent extent[GAP_EXTENTS];
 	int64_t worth = 0;
-	unsigned pieces = 0, i, late;
+	unsigned extents = 0, i, late;
 
 	for (i = 0; i < n; i++) {
-		memcpy(piece + pieces, pass[i]->piece,
-		       pass[i]->n * sizeof(*piece));
-		pieces += pass[i]->n;
+		memcpy(extent + extents, pass[i]->extent,
+		       pass[i]->n * sizeof(*extent));
+		extents += pass[i]->n;
 		worth += pass[i]->worth_ns;
 	}
 	while (worth > plan->worth_ns &&
-	       (late = plan_late(s, piece, pieces)) <= pieces) {
-		if (late == pieces || piece[late].worth_ns >
-					      piece[late - 1].worth_ns)
+	       (late = plan_late(s, extent, extents)) <= extents) {
+		if (late == extents || extent[late].worth_ns >
+					      extent[late - 1].worth_ns)
 			late--;
-		worth -= piece[late].worth_ns;
-		pieces--;
-		memmove(piece + late, piece + late + 1,
-			(pieces - late) * sizeof(*piece));
+		worth -= extent[late].worth_ns;
+		extents--;
+		memmove(extent + late, extent + late + 1,
+			(extents - late) * sizeof(*extent));
 	}
 	if (worth <= plan->worth_ns)
 		return;
 	plan->worth_ns = worth;
-	plan->pieces_n = pieces;
-	memcpy(plan->piece, piece, pieces * sizeof(*piece));
-	for (i = plan->units = 0; i < pieces; i++)
-		plan->units += piece[i].units;
+	plan->extents_n = extents;
+	memcpy(plan->extent, extent, extents * sizeof(*extent));
+	for (i = plan->units = 0; i < extents; i++)
+		plan->units += extent[i].units;
 }
 
 /* The last passing before the target: over its own track, to be there from
@@ -210,7 +210,7 @@ static void pass_target(const struct gap_search_state *s, uint64_t from_ns,
 		  s->query->target.write || !s->query->joins ?
 			  s->leave_ns : out_ns, pass);
 	while (pass->n) {
-		const struct gap_extent *p = &pass->piece[pass->n - 1];
+		const struct gap_extent *p = &pass->extent[pass->n - 1];
 
 		if (p->end_ns <= s->leave_ns ||
 		    (p->sector + p->sectors <= target &&
@@ -235,7 +235,7 @@ static void pass_source(const struct gap_search_state *s, uint64_t out_ns,
 	if (s->head_state->stream_lbn == s->head_state->head_lbn + 1) {
 		pass_over(s, &s->source, s->free_ns, out_ns, pass);
 		if (pass->n &&
-		    pass->piece[0].sector == s->head_state->stream_lbn)
+		    pass->extent[0].sector == s->head_state->stream_lbn)
 			return;
 	}
 	pass_over(s, &s->source, s->free_ns + s->head_state->read_guard_ns,
@@ -337,8 +337,8 @@ static void search_ends(struct gap_search_state *s)
 	pass_target(s, begin + move, &last);
 	s->ends_ns += last.worth_ns;
 	first = (struct gap_pass){ 0 };
-	if (last.n && last.piece[0].begin_ns > begin + move)
-		pass_source(s, last.piece[0].begin_ns - move - s->lead_ns,
+	if (last.n && last.extent[0].begin_ns > begin + move)
+		pass_source(s, last.extent[0].begin_ns - move - s->lead_ns,
 			    &first);
 	plan_offer(s, both, 2);
 	for (i = 1; i < SHARES; i++)
@@ -495,7 +495,7 @@ static void try_between(struct gap_search_state *s,
 		return;
 	s->plan->steps++;
 	if (s->ends_ns)
-		pass_source(s, pass->piece[0].begin_ns - to_ns - s->lead_ns,
+		pass_source(s, pass->extent[0].begin_ns - to_ns - s->lead_ns,
 			    &first);
 	try_rest(s, track, &first, pass);
 }
@@ -617,15 +617,16 @@ static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 				    s->target.cylinder, s->target.surface,
 				    s->query->target.write) > s->leave_ns)
 		return;
-	pass.piece[0] = (struct gap_extent){
+	pass.extent[0] = (struct gap_extent){
 		.sector = r.first,
 		.sectors = (uint32_t)r.n,
 		.begin_ns = service.media_ns,
 		.end_ns = service.head.at_ns,
 		.units = (uint32_t)(r.n / each),
 	};
-	pass.worth_ns = pass.piece[0].worth_ns =
-		pass.piece[0].units * gap_unit_ns(s, &track) + s->query->run_ns;
+	pass.worth_ns = pass.extent[0].worth_ns =
+		pass.extent[0].units * gap_unit_ns(s, &track) +
+		s->query->run_ns;
 	plan_offer(s, one, 1);
 }
 

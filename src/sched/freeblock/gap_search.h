@@ -46,9 +46,9 @@ struct gap_query {
 	uint32_t across_ns;
 };
 
-/* Pieces of a plan: two on each of three tracks, as a track's end can lie in
+/* Extents of a plan: two on each of three tracks, as a track's end can lie in
  * the middle. */
-#define GAP_PIECES 6
+#define GAP_EXTENTS 6
 
 struct gap_extent {
 	uint64_t sector;
@@ -66,8 +66,8 @@ struct gap_plan {
 				   met a turn earlier */
 	uint64_t rotation_ns;	/* all the rotational delay of the request,
 				 * which is what could be used */
-	unsigned pieces_n;	/* pieces, in order of time */
-	struct gap_extent piece[GAP_PIECES];
+	unsigned extents_n;	/* extents, in order of time */
+	struct gap_extent extent[GAP_EXTENTS];
 	uint32_t units;		/* wanted units in them */
 	int64_t worth_ns;	/* value of the plan in time, with the value of
 				 * its long runs */

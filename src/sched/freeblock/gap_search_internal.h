@@ -28,7 +28,7 @@ struct heap_entry {
 /* A passing of the head over one track. */
 struct gap_pass {
 	unsigned n;
-	struct gap_extent piece[2];
+	struct gap_extent extent[2];
 	int64_t worth_ns;
 	bool across;		/* it ends on the next track */
 };

@@ -2,7 +2,7 @@
  * access.c - makes requests to the disk of those in the queue: gathers
  * neighbours, cuts requests that are too large.
  *
- * A request that is cut into pieces begins at `split_sectors` and goes round:
+ * A request that is cut into parts begins at `split_sectors` and goes round:
  * if that is 0 from its first sector to its last; else the second part comes
  * first (a whole track on a drive that would wait for its beginning).
  */
@@ -30,7 +30,7 @@ static struct access *access_get(struct queue *queue, enum disk_op op)
 		.iov = access->iov,
 		.done = queue_access_done,
 	};
-	access->is_piece = false;
+	access->is_part = false;
 	access->class = QUEUE_COMMIT;
 	return access;
 }
@@ -382,7 +382,7 @@ bool access_join(struct access *access, struct queue_request *req)
 	const struct queue_request *first;
 
 	if (disk->op != DISK_READ || req->disk.op != DISK_READ ||
-	    access->is_piece || !access_has_room(access, req) ||
+	    access->is_part || !access_has_room(access, req) ||
 	    (!front && disk->sector + disk->sectors != req->disk.sector))
 		return false;
 	first = list_first(&access->requests, struct queue_request, link);
@@ -393,7 +393,7 @@ bool access_join(struct access *access, struct queue_request *req)
 	return true;
 }
 
-/* ---- pieces ---- */
+/* ---- parts ---- */
 
 /* Cuts `bytes` at `offset` out of a list of buffers; returns the entries. */
 static unsigned iov_slice(const struct iovec *iov, uint64_t offset,
@@ -416,7 +416,7 @@ static unsigned iov_slice(const struct iovec *iov, uint64_t offset,
 	return n;
 }
 
-struct access *access_of_piece(struct queue *queue)
+struct access *access_of_part(struct queue *queue)
 {
 	struct queue_request *req = queue->partial;
 	struct access *access = access_get(queue, req->disk.op);
@@ -430,7 +430,7 @@ struct access *access_of_piece(struct queue *queue)
 	}
 	if (left > most)
 		left = most;
-	access->is_piece = true;
+	access->is_part = true;
 	access->class = req->class;
 	access->disk.owner = req;
 	access->disk.fua = req->disk.fua;
@@ -441,7 +441,7 @@ struct access *access_of_piece(struct queue *queue)
 				       (uint64_t)left * SECTOR_BYTES,
 				       access->iov);
 	req->issued_sectors += left;
-	req->pieces++;
+	req->parts++;
 	if (req->issued_sectors == req->disk.sectors)
 		queue->partial = NULL;
 	return access;

@@ -6,7 +6,7 @@
  * the head is known the choice is made as late as possible: one request is at
  * the disk, and the next is handed over when the predicted rest of that one is
  * the time that a command takes to be decoded, and the guard, for what cannot
- * be predicted.  Pieces of a request and requests behind a gap filler are
+ * be predicted.  Parts of a request and requests behind a gap filler are
  * handed over in the same way, so a drive has at most two, the second for a
  * moment only, and never reorders them.
  *
@@ -162,13 +162,13 @@ static bool may_be_patient(const struct queue *queue)
 	       class_share_keeps(&queue->share, queue_begin_ns(queue));
 }
 
-/* Until when the disk is kept free for the next piece of a stream; 0: not. */
+/* Until when the disk is kept free for the next part of a stream; 0: not. */
 static uint64_t patient_until_ns(const struct queue *queue)
 {
 	uint64_t until_ns = read_stream_until_ns(&queue->streams,
 					    queue->head_sector);
 
-	/* The last piece of the stream still waits itself. */
+	/* The last part of the stream still waits itself. */
 	if (until_ns == UINT64_MAX && !queue->outstanding)
 		return 0;
 	return until_ns && may_be_patient(queue) ? until_ns : 0;
@@ -486,13 +486,13 @@ static bool enter_directly(struct queue *queue, struct queue_request *req)
 	return true;
 }
 
-/* Is there a gap before a piece?  Only before the beginning of a request that
+/* Is there a gap before a part?  Only before the beginning of a request that
  * was begun in its middle. */
-static bool piece_has_gap(const struct access *access)
+static bool part_has_gap(const struct access *access)
 {
 	const struct queue_request *req = access->disk.owner;
 
-	return !access->is_piece ||
+	return !access->is_part ||
 	       (req->gap_inside && access->disk.sector == req->disk.sector);
 }
 
@@ -508,7 +508,7 @@ static struct access *fill_gap(struct queue *queue)
 	struct queue_request *req;
 	struct head_state head_state;
 
-	if (!queue->filler || !piece_has_gap(parked) ||
+	if (!queue->filler || !part_has_gap(parked) ||
 	    queue->gaps == QUEUE_GAP ||
 	    !head_state_of(queue, &head_state) ||
 	    !(next.write ? head_state.writes : head_state.reads))
@@ -520,7 +520,7 @@ static struct access *fill_gap(struct queue *queue)
 		return NULL;
 	}
 	req = queue->filler->gap(queue->filler_arg, &head_state, &next,
-				 !parked->is_piece);
+				 !parked->is_part);
 	if (!req || !enter_directly(queue, req)) {
 		queue->gaps = QUEUE_GAP;
 		return NULL;
@@ -645,7 +645,7 @@ static struct access *next_access(struct queue *queue)
 	if (queue->partial && partial_gives_way(queue))
 		partial_suspend(queue);
 	if (queue->partial)
-		return access_of_piece(queue);
+		return access_of_part(queue);
 	req = one_at_a_time(queue) && queue->outstanding ?
 		      access_continued(queue) : NULL;
 	if (req)
@@ -660,7 +660,7 @@ static struct access *next_access(struct queue *queue)
 	if (req->suspended) {
 		req->suspended = false;
 		queue->partial = req;
-		return access_of_piece(queue);
+		return access_of_part(queue);
 	}
 	req->split_sectors = known ? split_of(queue, &head_state, req) : 0;
 	if (known && !req->split_sectors) {
@@ -673,7 +673,7 @@ static struct access *next_access(struct queue *queue)
 		return access_of(queue, req, alone);
 	queue->stats.split += req->split_sectors && !req->gap_inside;
 	queue->partial = req;
-	return access_of_piece(queue);
+	return access_of_part(queue);
 }
 
 /* Gives the disk one access; false: there is none. */

@@ -78,7 +78,7 @@ static void queue_forget_progress(struct queue_request *req)
 	req->disk.result = 0;
 	req->issued_sectors = req->split_sectors = 0;
 	req->gap_inside = req->suspended = false;
-	req->pieces = 0;
+	req->parts = 0;
 }
 
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
@@ -327,12 +327,12 @@ static void queue_count_service(struct queue *queue, enum queue_class class,
 	past_hour_add(&queue->past_hour, env_now_ns(queue->env), class, ns);
 }
 
-/* A piece of a large request is over.  After an error no more are issued. */
-static void queue_end_piece(struct queue *queue, struct access *access)
+/* A part of a large request is over.  After an error no more are issued. */
+static void queue_end_part(struct queue *queue, struct access *access)
 {
 	struct queue_request *req = access->disk.owner;
 
-	req->pieces--;
+	req->parts--;
 	queue_count_service(queue, req->class, &access->disk);
 	if (access->disk.result && !req->disk.result)
 		req->disk.result = access->disk.result;
@@ -342,7 +342,7 @@ static void queue_end_piece(struct queue *queue, struct access *access)
 		queue_leave_waiting(queue, req);
 		req->suspended = false;
 	}
-	if (!req->pieces && queue->partial != req && !req->suspended)
+	if (!req->parts && queue->partial != req && !req->suspended)
 		queue_end_request(queue, req, req->disk.result,
 				  access->disk.complete_ns);
 }
@@ -414,8 +414,8 @@ void queue_access_done(struct disk_request *disk)
 			 disk->result);
 	if (disk->op == DISK_FLUSH)
 		queue_end_flush(queue, access);
-	else if (access->is_piece)
-		queue_end_piece(queue, access);
+	else if (access->is_part)
+		queue_end_part(queue, access);
 	else
 		queue_end_merged(queue, access);
 	list_del(&access->link);

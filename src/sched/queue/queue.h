@@ -11,7 +11,7 @@
  *
  * Order: of two requests that overlap, at least one of them a write, the later
  * one waits until the earlier one has completed.  Otherwise there is none.  A
- * request may be of any size; it goes out in pieces if the disk does not take
+ * request may be of any size; it goes out in parts if the disk does not take
  * it at once, and neighbours that wait together go out as one.  A failed access
  * of several requests is repeated one by one, so no request fails for its
  * neighbour.  Then a request is repeated as often as the fault table says,
@@ -116,15 +116,15 @@ struct queue_request {
 	bool ready;		/* it is among those of its class that wait */
 	struct list link;	/* member of the held requests, of an access, or
 				 * of the finished requests */
-	/* A request that goes out in pieces: number of sectors that the disk
+	/* A request that goes out in parts: number of sectors that the disk
 	 * was given; and the sector of the request with which it begins, while
 	 * those before it go last. */
 	uint32_t issued_sectors, split_sectors;
 	bool gap_inside;	/* the filler may use the gap between parts */
-	bool suspended;		/* it waits again and has pieces left */
+	bool suspended;		/* it waits again and has parts left */
 	bool gap_waits;		/* the filler keeps it; it is not submitted */
 	bool gap_last;		/* the filler must not keep it again */
-	unsigned pieces;	/* outstanding pieces */
+	unsigned parts;	/* outstanding parts */
 	bool uncached_hint;	/* it is not to be merged, because a merged
 				 * access failed */
 	bool own;		/* no user had asked for it (queue_set_own) */
@@ -240,7 +240,7 @@ struct queue_filler {
 	void (*close)(void *arg);
 };
 
-/* One more than a plan has pieces (gap_search.h), so that the end is asked for.
+/* One more than a plan has parts (gap_search.h), so that the end is asked for.
  */
 #define QUEUE_GAP 7u
 

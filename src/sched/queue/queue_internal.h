@@ -22,7 +22,7 @@
  * run of requests goes on behind them. */
 #define LEFT_OUT 15u
 
-/* One request to the disk: a request, several neighbours, a piece of one too
+/* One request to the disk: a request, several neighbours, a part of one too
  * large, or a flush for all that asked for one. */
 struct access {
 	struct disk_request disk;
@@ -31,7 +31,7 @@ struct access {
 				 * arrival */
 	struct list link;	/* among the free ones or those at the disk */
 	enum queue_class class;	/* class of the (first) request */
-	bool is_piece;		/* it is a piece of one request */
+	bool is_part;		/* it is a part of one request */
 	bool followed;		/* the head knows of it */
 	struct head_access at_head;
 	uint64_t writes;	/* flush: those it covers */
@@ -152,7 +152,7 @@ struct queue_request *access_run_begin(struct queue *queue,
 /* The request, which waits, and the neighbours that may go with it. */
 struct access *access_of(struct queue *queue, struct queue_request *req,
 			 bool alone);
-struct access *access_of_piece(struct queue *queue);
+struct access *access_of_part(struct queue *queue);
 struct access *access_of_flushes(struct queue *queue);
 
 /* Ends the run that the head is in if it has had its time and others of the

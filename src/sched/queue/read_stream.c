@@ -1,9 +1,9 @@
 /*
- * read_stream.c - a stream is known by where its last piece ends.
+ * read_stream.c - a stream is known by where its last read ends.
  *
- * A reader that has come back RUN times after its last piece was done, within
+ * A reader that has come back RUN times after its last read was done, within
  * THINK_MAX_NS of late, is waited for twice as long as it usually thinks.  A
- * read that is submitted before the last piece is done (read-ahead of many
+ * read that is submitted before the last read is done (read-ahead of many
  * files that lie one behind the other) does not count as coming back.  The wait
  * is shorter than going away and coming back, so it pays even if half of the
  * waits are in vain; after MISSED such waits in a row the reader has to come

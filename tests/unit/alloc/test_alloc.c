@@ -11,7 +11,7 @@
 #include "tests/rig/test.h"
 
 #define SECTORS (TRAX_GROUP_SECTORS * 2 + 30000)
-#define PIECES 64
+#define EXTENTS 64
 
 struct bench {
 	struct space *space;
@@ -82,9 +82,9 @@ static struct geom_track track_of(const struct bench *bench, uint64_t sector)
 }
 
 /* What holds for every answer. */
-static uint64_t check_pieces(const struct bench *bench,
+static uint64_t check_extents(const struct bench *bench,
 			     const struct alloc_want *want,
-			     const struct alloc_piece *pieces, int n)
+			     const struct alloc_extent *extents, int n)
 {
 	uint64_t sum = 0, end;
 	struct geom_track a, z;
@@ -93,18 +93,18 @@ static uint64_t check_pieces(const struct bench *bench,
 
 	ck_assert_int_ge(n, 1);
 	for (i = 0; i < n; i++) {
-		end = pieces[i].sector + pieces[i].n;
-		a = track_of(bench, pieces[i].sector);
+		end = extents[i].sector + extents[i].n;
+		a = track_of(bench, extents[i].sector);
 		z = track_of(bench, end - 1);
-		whole = a.first == pieces[i].sector &&
+		whole = a.first == extents[i].sector &&
 			z.first + z.sectors == end;
 		ck_assert(a.index == z.index || whole);
-		ck_assert_int_eq(pieces[i].whole_tracks, whole);
-		ck_assert_uint_eq(pieces[i].sector % bench->unit, 0);
-		ck_assert_uint_eq(pieces[i].n % bench->unit, 0);
+		ck_assert_int_eq(extents[i].whole_tracks, whole);
+		ck_assert_uint_eq(extents[i].sector % bench->unit, 0);
+		ck_assert_uint_eq(extents[i].n % bench->unit, 0);
 		ck_assert(!rangeset_meets(space_free_set(bench->space),
-					  pieces[i].sector, pieces[i].n));
-		sum += pieces[i].n;
+					  extents[i].sector, extents[i].n));
+		sum += extents[i].n;
 	}
 	ck_assert_uint_eq(sum % 8, 0);
 	if (want->stream)
@@ -115,21 +115,21 @@ static uint64_t check_pieces(const struct bench *bench,
 }
 
 static int bench_take(struct bench *bench, const struct alloc_want *want,
-		      struct alloc_piece *pieces)
+		      struct alloc_extent *extents)
 {
 	uint64_t before = space_free_set(bench->space)->total;
 	uint32_t load;
-	int n = alloc_take(bench->alloc, want, pieces, PIECES, &load);
+	int n = alloc_take(bench->alloc, want, extents, EXTENTS, &load);
 
 	if (n > 0)
-		before -= check_pieces(bench, want, pieces, n);
+		before -= check_extents(bench, want, extents, n);
 	ck_assert_uint_eq(space_free_set(bench->space)->total, before);
 	return n;
 }
 
-static void give_back(struct bench *bench, const struct alloc_piece *piece)
+static void give_back(struct bench *bench, const struct alloc_extent *extent)
 {
-	space_give_back(bench->space, piece->sector, piece->n);
+	space_give_back(bench->space, extent->sector, extent->n);
 }
 
 /* ---- Properties ---- */
@@ -138,8 +138,8 @@ static void give_back(struct bench *bench, const struct alloc_piece *piece)
 
 static void random_run(bool odd, uint32_t unit, uint64_t rng)
 {
-	static struct alloc_piece kept[KEPT];
-	struct alloc_piece pieces[PIECES];
+	static struct alloc_extent kept[KEPT];
+	struct alloc_extent extents[EXTENTS];
 	struct alloc_want want;
 	struct bench bench;
 	unsigned i, kept_n = 0;
@@ -158,10 +158,10 @@ static void random_run(bool odd, uint32_t unit, uint64_t rng)
 		if (kept_n && test_random(&rng) % 3 == 0)
 			want.after = kept[kept_n - 1].sector +
 				     kept[kept_n - 1].n;
-		n = bench_take(&bench, &want, pieces);
+		n = bench_take(&bench, &want, extents);
 		full += n == -ENOSPC;
 		while (n > 0 && kept_n < KEPT)
-			kept[kept_n++] = pieces[--n];
+			kept[kept_n++] = extents[--n];
 		while (kept_n > KEPT / 2 && test_random(&rng) % 4 == 0) {
 			unsigned k = (unsigned)(test_random(&rng) % kept_n);
 
@@ -182,13 +182,13 @@ END_TEST
 START_TEST(nothing_is_refused_to_the_last_sector)
 {
 	struct alloc_want want = { .sectors = 8 * 90 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	struct bench bench;
 	int n = 1;
 
 	bench_open(&bench, true, 1);
 	while (want.sectors) {
-		n = bench_take(&bench, &want, pieces);
+		n = bench_take(&bench, &want, extents);
 		if (n <= 0)
 			want.sectors = want.sectors / 16 * 8;
 	}
@@ -203,7 +203,7 @@ END_TEST
 START_TEST(a_file_goes_on_behind_its_end)
 {
 	struct alloc_want want = { .sectors = 80, .dir = 7 };
-	struct alloc_piece a[PIECES], b[PIECES];
+	struct alloc_extent a[EXTENTS], b[EXTENTS];
 	struct bench bench;
 
 	bench_open(&bench, true, 1);
@@ -218,17 +218,18 @@ END_TEST
 
 START_TEST(goes_on_to_the_end_of_a_track)
 {
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	struct bench bench;
 
 	bench_open(&bench, false, 1);
-	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2048, 80, &piece), 0);
-	ck_assert_uint_eq(piece.sector, 2048);
-	ck_assert_uint_eq(piece.n, 80);
-	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2128, 5000, &piece), 0);
-	ck_assert_uint_eq(piece.sector, 2128);
-	ck_assert_uint_eq(piece.n, 2048 - 80);
-	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2128, 80, &piece), -ENOSPC);
+	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2048, 80, &extent), 0);
+	ck_assert_uint_eq(extent.sector, 2048);
+	ck_assert_uint_eq(extent.n, 80);
+	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2128, 5000, &extent), 0);
+	ck_assert_uint_eq(extent.sector, 2128);
+	ck_assert_uint_eq(extent.n, 2048 - 80);
+	ck_assert_int_eq(alloc_fill_at(bench.alloc, 2128, 80, &extent),
+			 -ENOSPC);
 	bench_close(&bench);
 }
 END_TEST
@@ -236,7 +237,7 @@ END_TEST
 START_TEST(a_directory_stays_together)
 {
 	struct alloc_want want = { .sectors = 8, .batch = 1600 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	uint64_t first[2] = { UINT64_MAX, UINT64_MAX }, last[2] = { 0, 0 };
 	struct bench bench;
 	unsigned i, d;
@@ -247,8 +248,8 @@ START_TEST(a_directory_stays_together)
 
 		d = i % 2;
 		want.dir = 100 + d;
-		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
-		index = track_of(&bench, pieces[0].sector).index;
+		ck_assert_int_eq(bench_take(&bench, &want, extents), 1);
+		index = track_of(&bench, extents[0].sector).index;
 		first[d] = index < first[d] ? index : first[d];
 		last[d] = index > last[d] ? index : last[d];
 	}
@@ -265,7 +266,7 @@ START_TEST(what_a_large_file_leaves_is_filled)
 {
 	static const uint64_t sectors[] = { 800, 640, 200, 400, 120 };
 	struct alloc_want want = { .dir = 100, .batch = 2160 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	uint64_t index[5];
 	struct bench bench;
 	unsigned i;
@@ -273,8 +274,8 @@ START_TEST(what_a_large_file_leaves_is_filled)
 	bench_open(&bench, true, 1);
 	for (i = 0; i < 5; i++) {
 		want.sectors = sectors[i];
-		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
-		index[i] = track_of(&bench, pieces[0].sector).index;
+		ck_assert_int_eq(bench_take(&bench, &want, extents), 1);
+		index[i] = track_of(&bench, extents[0].sector).index;
 	}
 	ck_assert_uint_ne(index[1], index[0]);
 	ck_assert_uint_eq(index[2], index[0]);
@@ -288,7 +289,7 @@ END_TEST
 START_TEST(directories_lie_one_behind_the_other)
 {
 	struct alloc_want want = { .sectors = 80 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	uint64_t index, before = 0, tracks = 0;
 	struct bench bench;
 	unsigned d, i, files;
@@ -299,8 +300,8 @@ START_TEST(directories_lie_one_behind_the_other)
 		want.dir = 100 + d;
 		want.batch = files * want.sectors;
 		for (i = 0; i < files; i++) {
-			ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
-			index = track_of(&bench, pieces[0].sector).index;
+			ck_assert_int_eq(bench_take(&bench, &want, extents), 1);
+			index = track_of(&bench, extents[0].sector).index;
 			ck_assert(index == before || index == before + 1);
 			tracks += index != before;
 			before = index;
@@ -316,7 +317,7 @@ END_TEST
 START_TEST(a_growing_file_fills_whole_tracks)
 {
 	struct alloc_want want = { .sectors = 8 * 400, .stream = true };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	uint64_t end = 0;
 	struct bench bench;
 	int i, n, k;
@@ -324,17 +325,17 @@ START_TEST(a_growing_file_fills_whole_tracks)
 	bench_open(&bench, true, 1);
 	for (i = 0; i < 40; i++) {
 		want.after = end;
-		n = bench_take(&bench, &want, pieces);
+		n = bench_take(&bench, &want, extents);
 		for (k = 0; k < n; k++) {
 			if (end)
-				ck_assert_uint_eq(pieces[k].sector, end);
-			end = pieces[k].sector + pieces[k].n;
+				ck_assert_uint_eq(extents[k].sector, end);
+			end = extents[k].sector + extents[k].n;
 		}
 		/* Others leave the track alone on which it goes on. */
 		want = (struct alloc_want){ .sectors = 16, .dir = 5 };
-		n = bench_take(&bench, &want, pieces);
+		n = bench_take(&bench, &want, extents);
 		ck_assert_int_eq(n, 1);
-		ck_assert_uint_ne(pieces[0].sector, end);
+		ck_assert_uint_ne(extents[0].sector, end);
 		want = (struct alloc_want){ .sectors = 8 * 400,
 					    .stream = true };
 	}
@@ -345,15 +346,15 @@ END_TEST
 START_TEST(a_tail_lies_in_one_track)
 {
 	struct alloc_want want = { .sectors = 8 * 300 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	uint64_t whole = 0;
 	struct bench bench;
 	int i, n;
 
 	bench_open(&bench, true, 1);
-	n = bench_take(&bench, &want, pieces);
+	n = bench_take(&bench, &want, extents);
 	for (i = 0; i < n; i++)
-		whole += pieces[i].whole_tracks ? pieces[i].n : 0;
+		whole += extents[i].whole_tracks ? extents[i].n : 0;
 	ck_assert_int_le(n, 2);
 	ck_assert_uint_ge(whole, want.sectors - 1003);
 	bench_close(&bench);
@@ -363,7 +364,7 @@ END_TEST
 START_TEST(it_asks_for_groups_that_are_not_loaded)
 {
 	struct alloc_want want = { .sectors = 80 };
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	struct bench bench = { .unit = 1 };
 	uint32_t load = 99;
 
@@ -372,20 +373,20 @@ START_TEST(it_asks_for_groups_that_are_not_loaded)
 	ck_assert_int_eq(alloc_new(bench.space, bench.geom, 1, &bench.alloc),
 			 0);
 	want.goal = TRAX_GROUP_SECTORS + 5;
-	ck_assert_int_eq(alloc_take(bench.alloc, &want, &piece, 1, &load),
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, &extent, 1, &load),
 			 -EAGAIN);
 	ck_assert_uint_eq(load, 1);
 	bench_load(&bench, 1);
-	ck_assert_int_eq(alloc_take(bench.alloc, &want, &piece, 1, &load), 1);
-	ck_assert_uint_ge(piece.sector, TRAX_GROUP_SECTORS);
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, &extent, 1, &load), 1);
+	ck_assert_uint_ge(extent.sector, TRAX_GROUP_SECTORS);
 	bench_close(&bench);
 }
 END_TEST
 
-START_TEST(too_many_pieces_are_refused)
+START_TEST(too_many_extents_are_refused)
 {
 	struct alloc_want want = { .sectors = 8 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	uint64_t s, before;
 	struct bench bench;
 	uint32_t load;
@@ -396,10 +397,10 @@ START_TEST(too_many_pieces_are_refused)
 		ck_assert_int_eq(space_take(bench.space, s, 8), 0);
 	before = space_free_set(bench.space)->total;
 	want.sectors = 80;
-	ck_assert_int_eq(alloc_take(bench.alloc, &want, pieces, 4, &load),
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, extents, 4, &load),
 			 -E2BIG);
 	ck_assert_uint_eq(space_free_set(bench.space)->total, before);
-	ck_assert_int_eq(alloc_take(bench.alloc, &want, pieces, 10, &load),
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, extents, 10, &load),
 			 10);
 	bench_close(&bench);
 }
@@ -454,7 +455,7 @@ END_TEST
 START_TEST(misfits_are_passed_over)
 {
 	struct alloc_want want = { .sectors = 96, .goal = 0 };
-	struct alloc_piece pieces[PIECES];
+	struct alloc_extent extents[EXTENTS];
 	struct bench bench;
 	uint64_t t;
 
@@ -465,25 +466,25 @@ START_TEST(misfits_are_passed_over)
 				 0);
 	ck_assert_int_eq(space_take(bench.space, TRAX_GROUP_SECTORS - 64, 64),
 			 0);
-	ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
-	ck_assert_uint_ge(pieces[0].sector, TRAX_GROUP_SECTORS);
+	ck_assert_int_eq(bench_take(&bench, &want, extents), 1);
+	ck_assert_uint_ge(extents[0].sector, TRAX_GROUP_SECTORS);
 	ck_assert_uint_eq(space_group_misfit(bench.space, 0,
 					     SPACE_FIT_PART), 96);
 	space_give_back(bench.space, 2048 * 9 + 64, 64);
 	ck_assert_uint_gt(space_group_misfit(bench.space, 0,
 					     SPACE_FIT_PART), 96);
-	ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
-	ck_assert_uint_eq(pieces[0].sector, 2048 * 9);
+	ck_assert_int_eq(bench_take(&bench, &want, extents), 1);
+	ck_assert_uint_eq(extents[0].sector, 2048 * 9);
 	bench_close(&bench);
 }
 END_TEST
 
-/* Every place of a window is one the piece may go to, and where it goes its
+/* Every place of a window is one the extent may go to, and where it goes its
  * directory goes on. */
 START_TEST(every_place_of_a_window_can_be_taken)
 {
 	struct alloc_want want = { .sectors = 96, .dir = 7, .batch = 96 };
-	struct alloc_piece piece, pieces[PIECES];
+	struct alloc_extent extent, extents[EXTENTS];
 	uint64_t at, place, total, seen, rng = 11;
 	struct bench bench;
 	struct range window;
@@ -492,33 +493,34 @@ START_TEST(every_place_of_a_window_can_be_taken)
 	bench_open(&bench, true, 8);
 	for (i = 0; i < 300; i++) {
 		want.dir = 7 + i % 5;
-		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
-		piece = pieces[0];
+		ck_assert_int_eq(bench_take(&bench, &want, extents), 1);
+		extent = extents[0];
 		total = space_free_set(bench.space)->total;
-		alloc_window(bench.alloc, &piece, &window);
-		ck_assert_uint_le(window.first, piece.sector);
+		alloc_window(bench.alloc, &extent, &window);
+		ck_assert_uint_le(window.first, extent.sector);
 		keep = (unsigned)(test_random(&rng) % 8);
 		for (at = window.first, seen = 0; seen <= keep &&
 		     alloc_next(bench.alloc, at, window.first + window.n,
-				piece.n, &place); at = place + 1, seen++) {
+				extent.n, &place); at = place + 1, seen++) {
 			ck_assert_uint_ge(place, at);
 			ck_assert(rangeset_has(space_free_set(bench.space),
-					       place, piece.n));
+					       place, extent.n));
 			ck_assert_uint_eq(place % bench.unit, 0);
 			ck_assert_uint_eq(track_of(&bench, place).index,
-				track_of(&bench, place + piece.n - 1).index);
+				track_of(&bench, place + extent.n - 1).index);
 		}
 		if (!seen)
 			continue;
-		ck_assert_int_eq(alloc_move(bench.alloc, &piece, place), 0);
-		ck_assert_uint_eq(piece.sector, place);
+		ck_assert_int_eq(alloc_move(bench.alloc, &extent, place), 0);
+		ck_assert_uint_eq(extent.sector, place);
 		ck_assert(rangeset_has(space_free_set(bench.space),
-				       pieces[0].sector, 8));
+				       extents[0].sector, 8));
 		ck_assert(!rangeset_meets(space_free_set(bench.space), place,
-					  piece.n));
+					  extent.n));
 		ck_assert_uint_eq(space_free_set(bench.space)->total, total);
-		if (bench_take(&bench, &want, pieces) == 1 && pieces[0].follows)
-			ck_assert_uint_ge(pieces[0].sector, place + piece.n);
+		if (bench_take(&bench, &want, extents) == 1 &&
+		    extents[0].follows)
+			ck_assert_uint_ge(extents[0].sector, place + extent.n);
 	}
 	bench_close(&bench);
 }
@@ -554,7 +556,7 @@ START_TEST(searches_are_bounded)
 {
 	const struct alloc_want want = { .sectors = 304 };
 	struct loop_turn turn = { .running = true };
-	struct alloc_piece piece;
+	struct alloc_extent extent;
 	struct bench bench;
 	unsigned turns = 0;
 	uint32_t load;
@@ -566,9 +568,9 @@ START_TEST(searches_are_bounded)
 	alloc_set_turn(bench.alloc, &turn);
 	do {
 		turn.all_ns = 0;
-		rc = _i ? alloc_copies(bench.alloc, 0, 1024, NULL, &piece,
+		rc = _i ? alloc_copies(bench.alloc, 0, 1024, NULL, &extent,
 				       &load) :
-			  alloc_take(bench.alloc, &want, &piece, 1, &load);
+			  alloc_take(bench.alloc, &want, &extent, 1, &load);
 		ck_assert_int_ge(rc, _i ? -ENOSPC : -E2BIG);
 		ck_assert_uint_gt(turn.all_ns, 0);
 		ck_assert_uint_le(turn.all_ns, SEARCH_NS);
@@ -593,7 +595,7 @@ int main(void)
 	tcase_add_test(tcase, a_growing_file_fills_whole_tracks);
 	tcase_add_test(tcase, a_tail_lies_in_one_track);
 	tcase_add_test(tcase, it_asks_for_groups_that_are_not_loaded);
-	tcase_add_test(tcase, too_many_pieces_are_refused);
+	tcase_add_test(tcase, too_many_extents_are_refused);
 	tcase_add_test(tcase, a_node_track_is_a_whole_track);
 	tcase_add_test(tcase, a_node_track_is_the_longest_free_part);
 	tcase_add_test(tcase, misfits_are_passed_over);

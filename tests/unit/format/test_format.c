@@ -486,7 +486,7 @@ START_TEST(each_rule_of_replica_items_is_verified)
 	assert_good(item_verify(kr, &r, sizeof(r)));
 	assert_why(item_verify(kr, &r, 8), "length");
 	r.blocks = le16_put(5);
-	assert_why(item_verify(kr, &r, sizeof(r)), "piece");
+	assert_why(item_verify(kr, &r, sizeof(r)), "chunk");
 	r.blocks = le16_put(1);
 	r.region = le64_put(1001);
 	assert_why(item_verify(kr, &r, sizeof(r)), "region");
@@ -497,7 +497,7 @@ START_TEST(each_rule_of_replica_items_is_verified)
 	g.number = le64_put(0);
 	assert_why(item_verify(kg, &g, sizeof(g)), "number");
 	assert_good(item_verify(kc, c, sizeof(c[0])));
-	assert_why(item_verify(kc, c, sizeof(c)), "piece");
+	assert_why(item_verify(kc, c, sizeof(c)), "chunk");
 	assert_why(item_verify(kc, c, 10), "length");
 	assert_good(item_verify(ke, &e, sizeof(e)));
 	e.what = 0;
@@ -515,11 +515,11 @@ static void window_random(struct csum_window *w, uint64_t *rng)
 	const unsigned present = (unsigned)test_random(rng);
 
 	memset(w, 0, sizeof(*w));
-	for (unsigned p = 0; p < TRAX_CSUM_PIECES; p++) {
+	for (unsigned p = 0; p < TRAX_CSUM_CHUNKS; p++) {
 		if (!(present >> p & 1))
 			continue;
 		w->mask[p] = (uint16_t)(test_random(rng) | 1);
-		for (unsigned b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
+		for (unsigned b = 0; b < TRAX_CSUM_CHUNK_BLOCKS; b++)
 			if (w->mask[p] >> b & 1)
 				w->sum[p][b] = (uint32_t)test_random(rng);
 	}

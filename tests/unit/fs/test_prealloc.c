@@ -112,27 +112,27 @@ static unsigned extents_of(struct rig *rig, uint64_t ino)
 	return (unsigned)op.result;
 }
 
-#define LATE_EACH 2u	/* one piece in so many comes late ... */
-#define LATE_BY 41u	/* ... by so many pieces */
-#define NEVER 10u	/* this piece does not come at all */
+#define LATE_EACH 2u	/* one extent in so many comes late ... */
+#define LATE_BY 41u	/* ... by so many extents */
+#define NEVER 10u	/* this extent does not come at all */
 
 /*
- * A file is written from its beginning to its end, but some pieces come late
+ * A file is written from its beginning to its end, but some extents come late
  * and are written back after those behind them, as happens where memory is
  * short, and one is a hole.  They have their places among the others.
  */
-START_TEST(pieces_that_come_late_have_their_places)
+START_TEST(extents_that_come_late_have_their_places)
 {
-	const unsigned pieces = 500;
+	const unsigned extents = 500;
 	struct rig rig;
 	uint64_t a;
 
 	rig_open(&rig, 2048, 1);
 	a = open_file(&rig, "a");
-	for (unsigned i = 0; i < pieces + LATE_BY; i++) {
+	for (unsigned i = 0; i < extents + LATE_BY; i++) {
 		if (i >= LATE_BY && (i - LATE_BY) % LATE_EACH == 1)
 			fill(&rig, a, i - LATE_BY, 1);
-		if (i < pieces && i % LATE_EACH != 1 && i != NEVER)
+		if (i < extents && i % LATE_EACH != 1 && i != NEVER)
 			fill(&rig, a, i, 1);
 		if (i % 3 == 0)
 			ck_assert_int_eq(rig_sync(&rig), 0);
@@ -152,7 +152,7 @@ int main(void)
 
 	tcase_add_test(tc, preallocated_room_goes_back);
 	tcase_add_test(tc, a_crash_leaves_no_preallocated_room);
-	tcase_add_test(tc, pieces_that_come_late_have_their_places);
+	tcase_add_test(tc, extents_that_come_late_have_their_places);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

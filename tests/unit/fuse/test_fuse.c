@@ -488,7 +488,7 @@ START_TEST(handles_are_counted)
 }
 END_TEST
 
-/* Reads a directory in small pieces; how many names. */
+/* Reads a directory in small view; how many names. */
 static unsigned read_names(uint32_t opcode, size_t head)
 {
 	struct fuse_read_in in = { .size = 1024 };
@@ -687,7 +687,7 @@ static int ask_room(uint64_t node, uint64_t handle, uint64_t end)
 	return rc;
 }
 
-/* A file that grows by pieces is refused the one that does not fit, once. */
+/* A file that grows by view is refused the one that does not fit, once. */
 START_TEST(writers_hear_before_the_disk_is_full)
 {
 	const uint64_t mb = 1 << 20;
@@ -1085,45 +1085,45 @@ END_TEST
  * call of extent_view_add gets the page that FS_EXTENTS would give.  Tracks of
  * 100 sectors.
  */
-static size_t pieces_part(const struct fs_extent *e, size_t n, uint64_t *from,
+static size_t view_part(const struct fs_extent *e, size_t n, uint64_t *from,
 			  char *text, size_t room, size_t page,
-			  enum pieces_style style)
+			  enum extent_view_style style)
 {
-	struct pieces pieces;
+	struct extent_view view;
 	struct geom *geom;
 	size_t i = 0, m;
 
 	ck_assert_int_eq(geom_regular(4000000, 100, &geom), 0);
-	extent_view_begin(&pieces, geom, style, *from, text, room);
+	extent_view_begin(&view, geom, style, *from, text, room);
 	do {
-		while (i < n && e[i].offset + e[i].bytes <= pieces.from)
+		while (i < n && e[i].offset + e[i].bytes <= view.from)
 			i++;
 		m = n - i < page ? n - i : page;
-	} while (m && extent_view_add(&pieces, e + i, m, i + m == n));
+	} while (m && extent_view_add(&view, e + i, m, i + m == n));
 	geom_free(geom);
-	*from = pieces.from;
-	return extent_view_end(&pieces);
+	*from = view.from;
+	return extent_view_end(&view);
 }
 
-static char *pieces_of(const struct fs_extent *e, size_t n, uint64_t from,
+static char *view_of(const struct fs_extent *e, size_t n, uint64_t from,
 		       size_t room, bool json)
 {
 	char *text = malloc(room + 1);
-	size_t bytes = pieces_part(e, n, &from, text, room, n,
+	size_t bytes = view_part(e, n, &from, text, room, n,
 				   json ? EXTENT_VIEW_JSON : EXTENT_VIEW_TEXT);
 
 	ck_assert_uint_eq(bytes, strlen(text));
 	return text;
 }
 
-START_TEST(pieces_are_cut_at_tracks)
+START_TEST(extents_are_cut_at_tracks)
 {
 	/* Two extents that are one run: 50 + 300 + 10 sectors. */
 	struct fs_extent e[2] = {
 		{ .offset = 0, .bytes = 200 * 512, .lbn = 150 },
 		{ .offset = 200 * 512, .bytes = 159 * 512 + 7, .lbn = 350 },
 	};
-	char *text = pieces_of(e, 2, 0, 10000, false);
+	char *text = view_of(e, 2, 0, 10000, false);
 	json_t *array;
 
 	ck_assert_str_eq(
@@ -1138,7 +1138,7 @@ START_TEST(pieces_are_cut_at_tracks)
 		"179200 4615 lbn 500 track 5 cylinder 5 surface 0 part "
 		"guessed\n");
 	free(text);
-	text = pieces_of(e, 2, 0, 10000, true);
+	text = view_of(e, 2, 0, 10000, true);
 	array = json_loads(text, 0, NULL);
 	ck_assert_uint_eq(json_array_size(array), 3);
 	ck_assert_int_eq(json_integer_value(json_object_get(
@@ -1148,7 +1148,7 @@ START_TEST(pieces_are_cut_at_tracks)
 }
 END_TEST
 
-START_TEST(pieces_keep_to_the_room)
+START_TEST(extents_keep_to_the_room)
 {
 	struct fs_extent e[100];
 	uint64_t from = 0;
@@ -1159,7 +1159,7 @@ START_TEST(pieces_keep_to_the_room)
 		e[i] = (struct fs_extent){ .offset = i * 4096, .bytes = 4096,
 					   .lbn = i * 16 + 8 };
 	for (;;) {
-		char *text = pieces_of(e, 100, from, 500, true);
+		char *text = view_of(e, 100, from, 500, true);
 		json_t *array = json_loads(text, 0, NULL), *last;
 
 		ck_assert_uint_le(strlen(text), 500);
@@ -1183,7 +1183,7 @@ START_TEST(pieces_keep_to_the_room)
 END_TEST
 
 /* Whatever pages the extents come in, and wherever a value ends. */
-START_TEST(pieces_come_in_pages)
+START_TEST(extents_come_in_pages)
 {
 	enum { N = 300 };
 	static struct fs_extent e[N];
@@ -1196,14 +1196,14 @@ START_TEST(pieces_come_in_pages)
 					   .lbn = lbn };
 		lbn += i % 7 && i % 11 ? 8 : 8 + 8 * (i % 5);
 	}
-	pieces_part(e, N, &from, whole, sizeof(whole) - 1, N, EXTENT_VIEW_TEXT);
+	view_part(e, N, &from, whole, sizeof(whole) - 1, N, EXTENT_VIEW_TEXT);
 	for (page = 1; page < N; page += 1 + page / 4) {
 		from = 0;
 		used = 0;
 		text[0] = 0;
 		do {
 			before = from;
-			used += pieces_part(e, N, &from, part,
+			used += view_part(e, N, &from, part,
 					    400 + page, page < 30 ? 30 : page,
 					    EXTENT_VIEW_TEXT);
 			strcat(text, part);
@@ -1219,7 +1219,7 @@ START_TEST(long_runs_are_walked_in_steps)
 {
 	struct fs_extent e = { .bytes = 30000ull * 51200, .lbn = 100 };
 	uint64_t from = 0, end = 0;
-	struct pieces pieces;
+	struct extent_view view;
 	struct geom *geom;
 	unsigned calls = 1;
 	char text[65537];
@@ -1227,11 +1227,11 @@ START_TEST(long_runs_are_walked_in_steps)
 	size_t i;
 
 	ck_assert_int_eq(geom_regular(4000000, 100, &geom), 0);
-	extent_view_begin(&pieces, geom, EXTENT_VIEW_JSON, 0, text, 65536);
-	while (extent_view_add(&pieces, &e, 1, true))
+	extent_view_begin(&view, geom, EXTENT_VIEW_JSON, 0, text, 65536);
+	while (extent_view_add(&view, &e, 1, true))
 		calls++;
 	ck_assert_uint_eq(calls, 30);
-	extent_view_end(&pieces);
+	extent_view_end(&view);
 	array = json_loads(text, 0, NULL);
 	json_array_foreach(array, i, o) {
 		ck_assert_int_eq(json_integer_value(json_object_get(
@@ -1242,9 +1242,9 @@ START_TEST(long_runs_are_walked_in_steps)
 	ck_assert_uint_eq(end, e.bytes);
 	json_decref(array);
 	from = 20000ull * 51200 + 5;
-	extent_view_begin(&pieces, geom, EXTENT_VIEW_TEXT, from, text, 100);
-	ck_assert(!extent_view_add(&pieces, &e, 1, true));
-	extent_view_end(&pieces);
+	extent_view_begin(&view, geom, EXTENT_VIEW_TEXT, from, text, 100);
+	ck_assert(!extent_view_add(&view, &e, 1, true));
+	extent_view_end(&view);
 	ck_assert(strncmp(text, "1024000000 51200 lbn 2000100 ", 29) == 0);
 	geom_free(geom);
 }
@@ -1253,12 +1253,12 @@ END_TEST
 START_TEST(inline_data_has_no_place)
 {
 	struct fs_extent e = { .bytes = 77, .is_inline = true };
-	char *text = pieces_of(&e, 1, 0, 1000, true);
+	char *text = view_of(&e, 1, 0, 1000, true);
 
 	ck_assert_str_eq(text, "[{\"offset\":0,\"length\":77,"
 			       "\"inline\":true}]");
 	free(text);
-	text = pieces_of(&e, 1, 0, 1000, false);
+	text = view_of(&e, 1, 0, 1000, false);
 	ck_assert_str_eq(text, "0 77 inline\n");
 	free(text);
 }
@@ -1304,7 +1304,7 @@ int main(void)
 {
 	Suite *suite = suite_create("fuse");
 	TCase *init = tcase_create("init"), *end = tcase_create("end");
-	TCase *pieces = tcase_create("pieces");
+	TCase *view = tcase_create("view");
 
 	tcase_add_test(init, init_takes_what_is_offered);
 	tcase_add_test(init, init_refuses_an_old_kernel);
@@ -1314,14 +1314,14 @@ int main(void)
 	tcase_add_test(init, a_burst_keeps_no_notice_waiting);
 	tcase_add_checked_fixture(end, setup, NULL);
 	tcase_add_test(end, destroy_is_answered_last);
-	tcase_add_test(pieces, pieces_are_cut_at_tracks);
-	tcase_add_test(pieces, pieces_keep_to_the_room);
-	tcase_add_test(pieces, pieces_come_in_pages);
-	tcase_add_test(pieces, long_runs_are_walked_in_steps);
-	tcase_add_test(pieces, inline_data_has_no_place);
+	tcase_add_test(view, extents_are_cut_at_tracks);
+	tcase_add_test(view, extents_keep_to_the_room);
+	tcase_add_test(view, extents_come_in_pages);
+	tcase_add_test(view, long_runs_are_walked_in_steps);
+	tcase_add_test(view, inline_data_has_no_place);
 	suite_add_tcase(suite, init);
 	suite_add_tcase(suite, session_tests());
 	suite_add_tcase(suite, end);
-	suite_add_tcase(suite, pieces);
+	suite_add_tcase(suite, view);
 	return test_run(suite);
 }

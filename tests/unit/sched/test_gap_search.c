@@ -316,18 +316,18 @@ static void is_free(struct rig *rig, const struct gap_query *query,
 {
 	struct service_head head = rig->head_state.head;
 	struct service s;
-	const struct gap_extent *last = plan->piece + plan->pieces_n - 1;
+	const struct gap_extent *last = plan->extent + plan->extents_n - 1;
 	uint64_t units = 0, begun, ahead;
 	struct geom_track track;
 	struct range r;
 
 	head.at_ns = head_state_start_ns(
-		&rig->head_state, query->target.write && !plan->pieces_n);
+		&rig->head_state, query->target.write && !plan->extents_n);
 	begun = head.at_ns;
 	ahead = begun - rig->head_state.now_ns -
 		rig->head_state.read_overhead_ns;
-	for (unsigned i = 0; i < plan->pieces_n; i++) {
-		const struct gap_extent *p = &plan->piece[i];
+	for (unsigned i = 0; i < plan->extents_n; i++) {
+		const struct gap_extent *p = &plan->extent[i];
 		struct service_request req = { .lbn = p->sector,
 					       .sectors = p->sectors };
 
@@ -348,7 +348,7 @@ static void is_free(struct rig *rig, const struct gap_query *query,
 	ck_assert_uint_eq(units, plan->units);
 	/* On its track and before it: one command. */
 	geom_track_of(rig->geom, query->target.lbn, &track);
-	if (plan->pieces_n &&
+	if (plan->extents_n &&
 	    (query->target.write || last->sector < track.first ||
 	     last->sector + last->sectors > query->target.lbn))
 		follow(rig, &begun, &ahead, &head, query->target.write);
@@ -420,15 +420,15 @@ START_TEST(the_search_keeps_its_guards)
 		gap_search(&query, rig.wanted, &plan);
 		is_free(&rig, &query, &plan);
 		at = head_state_start_ns(&rig.head_state, false);
-		for (unsigned k = 0; k < plan.pieces_n; k++) {
-			ck_assert_uint_ge(plan.piece[k].begin_ns + 1000,
+		for (unsigned k = 0; k < plan.extents_n; k++) {
+			ck_assert_uint_ge(plan.extent[k].begin_ns + 1000,
 					  at + guard);
-			at = plan.piece[k].end_ns;
+			at = plan.extent[k].end_ns;
 		}
 	}
 	rig.head_state.reads = false;
 	gap_search(&query, rig.wanted, &plan);
-	ck_assert_uint_eq(plan.pieces_n, 0);
+	ck_assert_uint_eq(plan.extents_n, 0);
 	ck_assert_uint_gt(plan.target_ns, 0);
 	rig_fini(&rig);
 }
