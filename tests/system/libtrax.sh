@@ -1,7 +1,7 @@
 #!/bin/sh
 # libtrax.sh - the library as a program finds it: installed, its examples
 # compiled by nothing but pkg-config, and run, one of them against a daemon that
-# speaks clamd's protocol.
+# speaks clamd's protocol; then a scan that is promoted, paused and resumed.
 set -u
 . "$top_srcdir/tests/system/mount.sh"
 need_fuse
@@ -15,11 +15,11 @@ make -s -C "$top_builddir" install-exec-local install-pkgconfigDATA \
 pc=$(dirname "$(find "$root" -name libtrax.pc)")
 export PKG_CONFIG_PATH="$pc" PKG_CONFIG_SYSROOT_DIR="$root"
 export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
-for example in scan_clamd scan_free; do
+for source in lib/example/scan_clamd.c lib/example/scan_free.c \
+	tests/system/scan_control.c; do
 	${CC:-cc} ${TRAX_INSTRUMENT-} -D_GNU_SOURCE -Wall -Wextra -Werror \
-		"$top_srcdir/lib/example/$example.c" \
-		$(pkg-config --cflags --libs libtrax) -o "$work/$example" ||
-		fail "compiling $example"
+		"$top_srcdir/$source" $(pkg-config --cflags --libs libtrax) \
+		-o "$work/$(basename "$source" .c)" || fail "compiling $source"
 done
 LD_LIBRARY_PATH=$(dirname "$(find "$root" -name libtrax.so.0)")
 export LD_LIBRARY_PATH
@@ -81,6 +81,12 @@ grep -q '^[0-9]\{7,\} bytes were read, 0 cannot be$' "$work/found" ||
 [ ! -e "$work/cursor" ] || fail "the cursor is still there"
 "$work/scan_free" "$work" 2>/dev/null
 [ $? -eq 2 ] || fail "free space of what is no traxfs"
+head -c 60000000 /dev/urandom >"$mnt/tree/random"
+umount "$mnt" && wait_for_server
+# Idle time begins after a minute: of itself the scan reads nothing.
+"$tools/traxfs" -o quiet=60000 "$image" "$mnt" || fail "mount"
+timeout 150 "$work/scan_control" "$mnt/tree" ||
+	fail "pause, resume and promote"
 umount "$mnt" && wait_for_server
 check "$image"
 echo "the library's examples find what they should"
