@@ -1,6 +1,18 @@
 /*
- * names.h - what the parts of the name space share: directories, inodes,
- * extended attributes, ACLs.  Private to src/fs.
+ * names.h - the name space as items of the tree: what the files of fs/name
+ * offer each other, and what fs/data and fs/op need of them.
+ *
+ *   dir.c     one name in one directory: a NAME item, found by hash, and an
+ *             ENTRY item, by sequence number, which readdir goes through
+ *   names.c   lookup, making, linking and removing: names and inodes together
+ *   rename.c  RENAME, with its two names and up to four inodes
+ *   xattr.c   extended attributes, each an item or several (pieces)
+ *   acl.c     POSIX ACLs, which are attributes that new inodes inherit
+ *
+ * An operation has two halves inside one transaction.  The first half probes:
+ * it looks up every key that the second half will change.  The second half
+ * applies, and cannot fail.  So an operation that has to wait for a node of the
+ * tree, or meets an error, has changed nothing.
  *
  * All functions that take a transaction look things up in its transaction and
  * return what the tree does: 0, -EAGAIN (noted; go on probing, so that all
@@ -41,6 +53,8 @@ int probe_result(const struct probe *probe);
 
 /* ---- dir.c: one name in one directory ---- */
 
+/* Where a name is in its directory, or where it would go: filled in by
+ * dir_find, passed on to the functions that change it. */
 struct dir_slot {
 	uint64_t dir;
 	const char *name;
@@ -118,6 +132,7 @@ void names_drop(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
 
 /* ---- xattr.c ---- */
 
+/* The same for an extended attribute of an inode: filled in by xattr_find. */
 struct xattr_slot {
 	uint64_t ino;
 	const char *name;
