@@ -37,7 +37,8 @@ cat >"$work/smb.conf" <<CONF
 CONF
 
 start_server() {
-	smbd --foreground --no-process-group -s "$work/smb.conf" \
+	# It ends all of its process group with itself.
+	setsid smbd --foreground --no-process-group -s "$work/smb.conf" \
 		>"$work/log/out" 2>&1 &
 	server=$!
 	wait_for 60 smb "ls" || {
