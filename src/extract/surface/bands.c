@@ -21,8 +21,6 @@
 #include "extract/surface/place.h"
 
 #define SURFACES_MOST 24u
-/* Changes of size one way for each the other way, where it is zones. */
-#define ZONES_MOST 6u
 /* Tracks of which one shows that a change of size is but a defect. */
 #define CHANGE_LASTS 3u
 /* Tracks that may be missing of a sweep: slipped as a whole, spares; and of
@@ -78,7 +76,6 @@ struct bands {
 	 * the disk's end. */
 	struct mark *mark;
 	size_t marks, marks_room;
-	bool uneven;		/* surfaces are: sizes tell sweeps apart */
 	/* What is believed: */
 	uint32_t surfaces;
 	bool inside;		/* where sweeps begin shows, not only bands */
@@ -130,7 +127,6 @@ static int make_marks(struct bands *b, const struct symbols *s)
 	struct geom_track t, last = { .known = true,
 				      .sectors = first_sectors(b) };
 	struct mark m = { 0 };
-	uint64_t up = 0, down = 0;
 	uint32_t size = 0;
 	int err = 0;
 
@@ -141,8 +137,6 @@ static int make_marks(struct bands *b, const struct symbols *s)
 		m.sized = size_changes(s, i, size);
 		m.cut = m.sized || (s->v[i].skew != SYMBOL_USUAL &&
 				    s->v[i].skew != SYMBOL_ODD);
-		up += m.sized && size && s->v[i].size > size;
-		down += m.sized && s->v[i].size < size;
 		size = m.sized ? s->v[i].size : size;
 		if (!i || m.cut || t.known != last.known)
 			err = add_mark(b, &m);
@@ -150,9 +144,6 @@ static int make_marks(struct bands *b, const struct symbols *s)
 		t.sectors = t.known ? t.sectors : last.sectors;
 		last = t;
 	}
-	/* Zones have fewer sectors, the further in, or more; surfaces go both
-	 * ways. */
-	b->uneven = fmin(up, down) * ZONES_MOST > fmax(up, down);
 	m.track = s->n;
 	m.cut = m.sized = true;
 	return err ? err : add_mark(b, &m);
@@ -216,7 +207,7 @@ static double score(const struct cutting *c, double each)
 			ends = WORTH_END - WORTH_EXACT * off / may;
 			continue;
 		}
-		if (!b->inside || (m->sized && !b->uneven) || off > may) {
+		if (!b->inside || off > may) {
 			strange += m->sized ? STRANGE_SIZE : STRANGE_SKEW;
 		} else if (k > last) {
 			explained++;

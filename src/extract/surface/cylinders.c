@@ -34,8 +34,6 @@
 #define FULL 1.08
 /* A track without its cylinder's spares. */
 #define SPARES_MOST 0.05
-/* Tracks that tell where in a cycle they are. */
-#define PLACED_BY 4u
 
 struct finder {
 	const struct symbols *s;
@@ -43,7 +41,7 @@ struct finder {
 	struct heads *heads;
 	bool alike;		/* surfaces are: skews tell */
 	uint32_t cycle;		/* tracks */
-	uint32_t table[CYCLE_MOST];	/* symbols in it, in this zone */
+	uint32_t table[CYCLE_MOST];	/* letters in it, lately */
 };
 
 /* What tells tracks apart; 0: nothing does. */
@@ -205,17 +203,8 @@ static void vote(struct finder *f)
 
 /* ---- Where each track is ---- */
 
-static bool fits(const struct finder *f, uint64_t i, uint32_t at, uint32_t n)
-{
-	for (uint32_t k = 0; k < n && i + k < f->s->n; k++) {
-		if (letter(f, i + k) != f->table[(at + k) % f->cycle])
-			return false;
-	}
-	return true;
-}
-
-/* How unlike a new zone's sizes are to those of the last one, if its first
- * track is at a place of the cycle: surfaces keep their proportions. */
+/* How unlike sizes are to those of the last row, if their first track is at a
+ * place of the cycle: surfaces keep their proportions in another zone. */
 static double unlike(const struct finder *f, uint64_t i, uint32_t at)
 {
 	double sum = 0, squares = 0;
@@ -230,7 +219,7 @@ static double unlike(const struct finder *f, uint64_t i, uint32_t at)
 	return squares - sum * sum / f->cycle;
 }
 
-/* Where in its cycle the first track of the first zone is. */
+/* Where in its cycle the first track is. */
 static uint32_t first_place(const struct finder *f, uint64_t i)
 {
 	uint32_t k = 0;
@@ -243,9 +232,10 @@ static uint32_t first_place(const struct finder *f, uint64_t i)
 	return (f->cycle - k) % f->cycle;
 }
 
-/* A zone begins: the letters of its cycle.  `at`: where it would be if nothing
- * were missing; UINT32_MAX: it is the first zone. */
-static uint32_t begin_zone(struct finder *f, uint64_t i, uint32_t at)
+/* A zone begins, or tracks were missing: the letters of the cycle from here on.
+ * `at`: where it would be if nothing were missing; UINT32_MAX: it is the first
+ * one. */
+static uint32_t begin_row(struct finder *f, uint64_t i, uint32_t at)
 {
 	uint32_t best = at;
 	double least, off;
@@ -267,29 +257,15 @@ static uint32_t begin_zone(struct finder *f, uint64_t i, uint32_t at)
 	return best;
 }
 
-/* Tracks that are missing: how many places further is this one? */
-static bool find_place(const struct finder *f, uint64_t i, uint32_t *at)
-{
-	uint32_t n = f->cycle < PLACED_BY || f->alike ? f->cycle : PLACED_BY;
-
-	for (uint32_t k = 0; k < f->cycle; k++) {
-		if (fits(f, i, (*at + k) % f->cycle, n)) {
-			*at = (*at + k) % f->cycle;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* The next track's place in its cycle. */
 static uint32_t next_place(struct finder *f, uint64_t i, uint32_t at,
 			   bool *known)
 {
 	at = i ? (at + 1) % f->cycle : 0;
-	if (*known && (letter(f, i) == f->table[at] || find_place(f, i, &at)))
+	if (*known && letter(f, i) == f->table[at])
 		return at;
 	if (repeats(f, i, f->cycle) && letters_in(f, i, f->cycle) > 1) {
-		at = begin_zone(f, i, *known ? at : UINT32_MAX);
+		at = begin_row(f, i, *known ? at : UINT32_MAX);
 		*known = true;
 	}
 	return at;
