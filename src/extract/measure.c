@@ -150,9 +150,7 @@ static int keep_seeks(struct profile *p, const struct mech *m)
 
 	if (!seek)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < m->seek_n; i++)
-		seek[i] = (struct service_seek){ m->seek[i].cylinders,
-						 m->seek[i].ns };
+	memcpy(seek, m->seek, m->seek_n * sizeof(*seek));
 	free(p->mech.seek);
 	p->mech.seek = seek;
 	p->mech.seek_n = m->seek_n;

@@ -2,21 +2,24 @@
  * mech.c - seeks, switches, overhead, what a drive does with whole tracks and
  * when it reads ahead.
  *
- * Every try is made on tracks that have not been read before, as far as there
- * are enough: no cache knows them, and what is peculiar to one place averages
- * out.  Pairs of tracks at a distance are found by guessing an index from the
- * geometry's first tracks and looking at what cylinder that is.
+ * Tries are made on tracks all over the disk: no cache knows them, and what is
+ * peculiar to one place averages out.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/random.h"
+#include "base/sort.h"
 #include "extract/mech/mech.h"
 #include "extract/mech/reach.h"
 
 #define SURE_PPM 1000000u
-#define TRIES 16u
-#define OVERHEAD_TRIES 32u
+/* Of each of some rounds. */
+#define TRIES 11u
+#define ROUNDS 3u
+#define SAME_TRACK -1
+#define SEEKS_LEAST 5u
 #define PAIR_TRIES 400u
 #define MOST_DOUBT 0.35
 #define ZERO_TRIES 64u
@@ -29,9 +32,15 @@
 /* Revolutions by which what comes from memory is elsewhere, mostly. */
 #define AHEAD_STRAYS 0.03
 #define LONGEST_AHEAD 65536u
-/* Less than one track in so many is known: these are noted, so many of them. */
-#define FEW 32u
-#define NOTED 16384u
+/* Tracks that are tried: of larger drives those of some cylinders. */
+#define PLACES 16384u
+#define LEVELS 3u
+#define USABLE_SECTORS 64u
+
+struct place {
+	uint32_t cylinder, surface;
+	uint64_t track;
+};
 
 struct measure {
 	struct prober *prober;
@@ -40,10 +49,10 @@ struct measure {
 	struct reach_clock clock;
 	struct mech *out;
 	uint64_t until_ns;
-	uint32_t cylinders, surfaces;
-	uint64_t tracks;
-	uint64_t *noted;	/* usable ones, where there are few; or NULL */
-	size_t noted_n;
+	struct place *place;	/* by cylinder */
+	size_t places;
+	unsigned halved;	/* so often */
+	uint64_t seed;		/* of which are left */
 };
 
 /* ---- Tracks ---- */
@@ -53,140 +62,115 @@ static uint64_t below(struct measure *m, uint64_t n)
 	return env_random(m->prober->env) % n;
 }
 
-static bool usable(const struct geom_track *t)
+static int compare(const void *a, const void *b)
 {
-	return t->known && t->sectors >= 64;
+	const struct place *p = a, *q = b;
+
+	if (p->cylinder != q->cylinder)
+		return p->cylinder < q->cylinder ? -1 : 1;
+	return p->track < q->track ? -1 : p->track > q->track;
+}
+
+/* Does a cylinder belong to those that are tried?  Of 16 such groups of 16 side
+ * by side a quarter, of 16 of those a quarter, and then as many as there is
+ * room for: there are any distances between them. */
+static bool is_chosen(const struct measure *m, uint32_t cylinder)
+{
+	unsigned left = m->halved, by;
+
+	for (unsigned k = 1; k <= LEVELS; k++, left -= by) {
+		uint64_t group = m->seed + (cylinder >> 4 * k);
+
+		by = k < LEVELS && left > 2 ? 2 : left;
+		if (random_next(&group) > UINT64_MAX >> by)
+			return false;
+	}
+	return true;
+}
+
+/* Half as many of them. */
+static void choose_fewer(struct measure *m)
+{
+	size_t n = 0;
+
+	m->halved++;
+	for (size_t i = 0; i < m->places; i++)
+		if (is_chosen(m, m->place[i].cylinder))
+			m->place[n++] = m->place[i];
+	m->places = n;
+}
+
+static int find_places(struct measure *m)
+{
+	struct geom_track t;
+
+	m->seed = env_random(m->prober->env);
+	m->place = calloc(PLACES, sizeof(*m->place));
+	if (!m->place)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < geom_tracks(m->geom); i++) {
+		prober_pause(m->prober, i);
+		geom_track_at(m->geom, i, &t);
+		if (!t.known || t.sectors < USABLE_SECTORS)
+			continue;
+		if (m->places == PLACES)
+			choose_fewer(m);
+		if (m->places < PLACES && is_chosen(m, t.cylinder))
+			m->place[m->places++] = (struct place){
+				t.cylinder, t.surface, i };
+	}
+	prober_pause_now(m->prober);
+	qsort(m->place, m->places, sizeof(*m->place), compare);
+	return 0;
+}
+
+static uint32_t cylinders(const struct measure *m)
+{
+	return m->places ? m->place[m->places - 1].cylinder + 1 : 0;
+}
+
+/* The first one from a cylinder on, or the end of all. */
+static const struct place *first_from(const struct measure *m,
+				      uint64_t cylinder)
+{
+	size_t lo = 0, hi = m->places, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (m->place[mid].cylinder < cylinder)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return m->place + lo;
 }
 
 static bool any_track(struct measure *m, struct geom_track *t)
 {
-	if (m->noted_n) {
-		geom_track_at(m->geom, m->noted[below(m, m->noted_n)], t);
-		return true;
-	}
-	for (unsigned i = 0; i < PAIR_TRIES; i++) {
-		geom_track_at(m->geom, below(m, m->tracks), t);
-		if (usable(t))
-			return true;
-	}
-	return false;
+	if (m->places)
+		geom_track_at(m->geom, m->place[below(m, m->places)].track, t);
+	return m->places;
 }
 
-static uint32_t apart(const struct geom_track *a, const struct geom_track *b)
-{
-	return a->cylinder < b->cylinder ? b->cylinder - a->cylinder :
-					   a->cylinder - b->cylinder;
-}
-
-/* Looks from a track towards a cylinder: by as many tracks as the cylinders
- * ought to have, then by what is left, a few times. */
-static bool walk_to(struct measure *m, const struct geom_track *from,
-		    uint32_t cylinder, struct geom_track *to)
-{
-	uint64_t at = from->index;
-	double each = (double)m->tracks / m->cylinders;
-
-	*to = *from;
-	for (unsigned i = 0; i < 24 && to->cylinder != cylinder; i++) {
-		int64_t left = (int64_t)cylinder - (int64_t)to->cylinder;
-		double step = (double)left * (i % 2 ? 1 : each);
-		double next;
-
-		if (i > 3 && i % 4 == 3)	/* the group runs outwards */
-			step = -step;
-		next = (double)at + (step < 0 ? floor(step) : ceil(step));
-		if (next < 0 || next >= (double)m->tracks)
-			next = (double)below(m, m->tracks);
-		at = (uint64_t)next;
-		geom_track_at(m->geom, at, to);
-	}
-	return usable(to);
-}
-
-/* Tracks as many cylinders apart, about; the first one is the outer. */
-static bool pair_apart(struct measure *m, uint32_t cylinders,
+/* Tracks as many cylinders apart, about, the first one the outer; 0: of one
+ * cylinder and two surfaces. */
+static bool pair_apart(struct measure *m, uint32_t apart,
 		       struct geom_track *outer, struct geom_track *inner)
 {
-	for (unsigned i = 0; i < PAIR_TRIES; i++) {
-		uint32_t is, slack = cylinders / 12;
+	for (unsigned i = 0; i < PAIR_TRIES && m->places; i++) {
+		const struct place *a = &m->place[below(m, m->places)], *b;
 
-		if (!any_track(m, outer))
-			return false;
-		if (outer->cylinder + cylinders >= m->cylinders ||
-		    !walk_to(m, outer, outer->cylinder + cylinders, inner))
+		b = first_from(m, (uint64_t)a->cylinder + apart);
+		b += b == a;
+		if (b == m->place + m->places ||
+		    b->cylinder - a->cylinder > apart + apart / 12 ||
+		    (!apart && b->surface == a->surface))
 			continue;
-		is = apart(outer, inner);
-		if (inner->cylinder > outer->cylinder &&
-		    is + slack >= cylinders && is <= cylinders + slack)
-			return true;
+		geom_track_at(m->geom, a->track, outer);
+		geom_track_at(m->geom, b->track, inner);
+		return true;
 	}
 	return false;
-}
-
-/* Tracks of one cylinder and two surfaces. */
-static bool pair_heads(struct measure *m, struct geom_track *a,
-		       struct geom_track *b)
-{
-	for (unsigned i = 0; i < PAIR_TRIES / 8; i++) {
-		uint64_t at, end;
-
-		if (!any_track(m, a))
-			return false;
-		end = a->index + 40000 < m->tracks ? a->index + 40000 :
-						      m->tracks;
-		for (at = a->index + 1; at < end; at++) {
-			geom_track_at(m->geom, at, b);
-			if (b->cylinder == a->cylinder &&
-			    b->surface != a->surface && usable(b))
-				return true;
-			/* Beyond a group of its own size it won't come. */
-			if (b->surface != a->surface &&
-			    apart(a, b) > 10000)
-				break;
-		}
-	}
-	return false;
-}
-
-/* The usable tracks; of more than can be noted each n-th one. */
-static int note_tracks(struct measure *m)
-{
-	uint64_t every = 1, seen = 0;
-	struct geom_track t;
-
-	m->noted = calloc(NOTED, sizeof(*m->noted));
-	if (!m->noted)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < m->tracks; i++) {
-		prober_pause(m->prober, i);
-		geom_track_at(m->geom, i, &t);
-		if (!usable(&t) || seen++ % every)
-			continue;
-		if (m->noted_n == NOTED) {
-			for (size_t k = 0; k < NOTED / 2; k++)
-				m->noted[k] = m->noted[2 * k];
-			m->noted_n = NOTED / 2;
-			every *= 2;
-		}
-		m->noted[m->noted_n++] = i;
-	}
-	return 0;
-}
-
-static int find_size(struct measure *m)
-{
-	struct geom_track t;
-	uint64_t n = m->tracks < 4096 ? m->tracks : 4096, known = 0;
-
-	for (uint64_t i = 0; i < n; i++) {
-		geom_track_at(m->geom, i * (m->tracks - 1) / n, &t);
-		known += usable(&t);
-		if (t.cylinder >= m->cylinders)
-			m->cylinders = t.cylinder + 1;
-		if (t.surface >= m->surfaces)
-			m->surfaces = t.surface + 1;
-	}
-	return known < n / FEW ? note_tracks(m) : 0;
 }
 
 /* ---- Reaches ---- */
@@ -202,42 +186,76 @@ static void say(struct measure *m, enum mech_stage stage, double done)
 		m->options->progress(m->options->arg, stage, done);
 }
 
-static uint32_t sure(const struct reach *r)
-{
-	double doubt = reach_doubt(r);
+/* What a reach is found to be, in so many rounds of tries: a late completion
+ * that is taken for a miss may spoil one of them, so the middle one counts. */
+struct found {
+	double ns, doubt, cylinders;	/* the last in the mean */
+	bool done;
+};
 
-	return r->n < 6 || doubt > MOST_DOUBT ? 0 :
-		(uint32_t)(SURE_PPM * (1 - doubt));
+static uint32_t sure(const struct found *f)
+{
+	return !f->done || f->doubt > MOST_DOUBT ? 0 :
+		(uint32_t)(SURE_PPM * (1 - f->doubt));
 }
 
-/* The reach on one and the same track. */
-static int reach_same(struct measure *m, bool write, double *ns,
-		      uint32_t *ppm)
+/* Tracks for a try: the same, or so many cylinders apart in either direction by
+ * turns; each time others, as a cache may know some now. */
+static bool pick(struct measure *m, int apart, unsigned i,
+		 struct geom_track *from, struct geom_track *to)
 {
-	struct geom_track t;
+	bool back = i % 2;
+
+	if (apart != SAME_TRACK)
+		return pair_apart(m, (uint32_t)apart, back ? to : from,
+				  back ? from : to);
+	if (!any_track(m, from))
+		return false;
+	*to = *from;
+	return true;
+}
+
+static int measure_reach(struct measure *m, int apart, bool write, double lo_ns,
+			 double hi_ns, struct found *found)
+{
+	double sum = 0, ns[ROUNDS];
+	struct geom_track a, b;
 	struct reach r;
 	int err = 0;
 
-	reach_init(&r, 0, 0.75 * m->clock.period_ns);
-	for (unsigned i = 0; !err && i < OVERHEAD_TRIES; i++) {
-		if (!any_track(m, &t))
-			break;
-		err = reach_try(&r, m->prober, &m->clock, m->geom, &t, &t,
+	*found = (struct found){ 0 };
+	for (unsigned i = 0; !err && i < ROUNDS * TRIES; i++) {
+		if (i % TRIES == 0)
+			reach_init(&r, lo_ns, hi_ns);
+		if (late(m) || !pick(m, apart, i, &a, &b))
+			return 0;
+		err = reach_try(&r, m->prober, &m->clock, m->geom, &a, &b,
 				write);
+		sum += fabs((double)a.cylinder - b.cylinder);
+		if (i % TRIES != TRIES - 1)
+			continue;
+		ns[i / TRIES] = reach_estimate(&r);
+		found->doubt += reach_doubt(&r) / ROUNDS;
 	}
-	*ns = reach_estimate(&r);
-	*ppm = sure(&r);
-	return err;
+	if (err)
+		return err;
+	qsort(ns, ROUNDS, sizeof(*ns), sort_double_cmp);
+	found->ns = ns[ROUNDS / 2];
+	found->cylinders = sum / (ROUNDS * TRIES);
+	found->done = true;
+	return 0;
 }
 
 static int measure_overhead(struct measure *m)
 {
-	double ns;
+	struct found f;
 	int err;
 
 	say(m, MECH_OVERHEAD, 0);
-	err = reach_same(m, false, &ns, &m->out->overhead_ppm);
-	m->out->overhead_ns = (uint64_t)ns;
+	err = measure_reach(m, SAME_TRACK, false, 0,
+			    0.75 * m->clock.period_ns, &f);
+	m->out->overhead_ns = (uint64_t)f.ns;
+	m->out->overhead_ppm = sure(&f);
 	return err;
 }
 
@@ -250,68 +268,40 @@ static uint64_t beyond(const struct measure *m, double ns)
 
 static int measure_switch(struct measure *m)
 {
-	struct geom_track a, b;
-	struct reach r;
-	int err = 0;
+	struct found f;
+	int err;
 
 	say(m, MECH_SWITCH, 0);
-	if (m->surfaces < 2 || !m->out->overhead_ppm)
+	if (!m->out->overhead_ppm)
 		return 0;
-	reach_init(&r, (double)m->out->overhead_ns / 2,
-		   m->clock.period_ns * 0.9);
-	for (unsigned i = 0; !err && i < 2 * TRIES && !late(m); i++) {
-		if (!pair_heads(m, &a, &b))
-			break;
-		err = reach_try(&r, m->prober, &m->clock, m->geom,
-				i % 2 ? &b : &a, i % 2 ? &a : &b, false);
-	}
-	m->out->head_switch_ns = beyond(m, reach_estimate(&r));
-	m->out->head_switch_ppm = sure(&r);
+	err = measure_reach(m, 0, false, (double)m->out->overhead_ns / 2,
+			    m->clock.period_ns * 0.9, &f);
+	m->out->head_switch_ns = beyond(m, f.ns);
+	m->out->head_switch_ppm = sure(&f);
 	return err;
 }
 
 /* ---- The seek curve ---- */
 
-/* Both directions at one distance; false when there is no such pair. */
-static int seek_point(struct measure *m, uint32_t cylinders, double lo_ns,
-		      bool *found)
+static int seek_point(struct measure *m, uint32_t apart)
 {
-	double hi_ns = lo_ns + m->clock.period_ns;
-	struct mech_seek *s = &m->out->seek[m->out->seek_n];
-	struct geom_track outer, inner;
-	struct reach in, out;
-	uint64_t sum = 0;
-	unsigned i;
-	int err = 0;
+	struct mech *out = m->out;
+	struct service_seek *s = &out->seek[out->seek_n];
+	double least_ns = (double)(out->overhead_ns +
+				   (out->seek_n ? s[-1].ns : 0));
+	double period_ns = m->clock.period_ns;
+	struct found f;
+	int err;
 
-	lo_ns -= 0.06 * m->clock.period_ns;
-	if (lo_ns < (double)m->out->overhead_ns)
-		lo_ns = (double)m->out->overhead_ns;
-	reach_init(&in, lo_ns, hi_ns);
-	reach_init(&out, lo_ns, hi_ns);
-	for (i = 0; !err && i < TRIES && !late(m); i++) {
-		if (!pair_apart(m, cylinders, &outer, &inner))
-			break;
-		err = reach_try(&in, m->prober, &m->clock, m->geom, &outer,
-				&inner, false);
-		sum += apart(&outer, &inner);
-		/* Another pair: a cache may know this one now. */
-		if (err || !pair_apart(m, cylinders, &outer, &inner))
-			break;
-		err = reach_try(&out, m->prober, &m->clock, m->geom, &inner,
-				&outer, false);
-	}
-	*found = i == TRIES && sure(&in) && sure(&out);
-	if (!*found)
+	err = measure_reach(m, (int)apart, false,
+			    fmax(least_ns - 0.06 * period_ns,
+				 (double)out->overhead_ns),
+			    least_ns + period_ns, &f);
+	if (err || !sure(&f))
 		return err;
-	s->cylinders = (uint32_t)(sum / i);
-	s->in_ns = beyond(m, reach_estimate(&in));
-	s->out_ns = beyond(m, reach_estimate(&out));
-	s->ns = (s->in_ns + s->out_ns) / 2;
-	if (m->out->seek_n && s->cylinders <= s[-1].cylinders)
-		*found = false;
-	m->out->seek_n += *found;
-	return err;
+	*s = (struct service_seek){ (uint32_t)f.cylinders, beyond(m, f.ns) };
+	out->seek_n += !out->seek_n || s->cylinders > s[-1].cylinders;
+	return 0;
 }
 
 /* A longer seek takes no less time: neighbours that do are averaged. */
@@ -332,30 +322,22 @@ static void seek_smooth(struct mech *mech)
 
 static int measure_seeks(struct measure *m)
 {
-	double lo_ns = (double)m->out->overhead_ns, step;
-	uint32_t d = 1, last = 0, wanted = 0, most = m->cylinders * 19 / 20;
-	bool found;
+	uint32_t d = 1, wanted = 0, most = cylinders(m) / 20 * 19;
+	double step = pow(most, 1.0 / 30);
 	int err = 0;
 
-	if (!m->out->overhead_ppm || m->cylinders < 8)
+	if (!m->out->overhead_ppm || most < 8)
 		return 0;
-	step = pow(most, 1.0 / 30);
 	while (!err && d <= most && m->out->seek_n < MECH_SEEKS && !late(m)) {
 		say(m, MECH_SEEK, log(d) / log(most));
 		wanted++;
-		err = seek_point(m, d, lo_ns, &found);
-		if (found)
-			lo_ns = (double)(m->out->overhead_ns +
-					 m->out->seek[m->out->seek_n - 1].ns);
-		last = d;
-		d = (uint32_t)(d * step) > d ? (uint32_t)(d * step) : d + 1;
-		if (d > most && last < most)
-			d = most;
+		err = seek_point(m, d);
+		d = d == most ? most + 1 :
+		    (uint32_t)fmin(most, fmax(d + 1, floor(d * step)));
 	}
-	if (wanted)
-		m->out->seek_ppm = m->out->seek_n < 5 ? 0 :
-			(uint32_t)((uint64_t)SURE_PPM * m->out->seek_n /
-				   wanted);
+	if (m->out->seek_n >= SEEKS_LEAST)
+		m->out->seek_ppm = (uint32_t)
+			((uint64_t)SURE_PPM * m->out->seek_n / wanted);
 	seek_smooth(m->out);
 	return err;
 }
@@ -520,33 +502,25 @@ static int measure_read_ahead(struct measure *m)
 
 static int measure_settle(struct measure *m)
 {
-	double same_ns, lo_ns;
-	struct geom_track outer, inner;
-	struct reach r;
-	uint64_t moved;
+	struct mech *out = m->out;
+	double period_ns = m->clock.period_ns, moved_ns;
+	struct found f;
 	int err;
 
-	if (!m->options->scratch || !m->out->seek_n)
+	if (!m->options->scratch || !out->seek_n)
 		return 0;
 	say(m, MECH_SETTLE, 0);
-	err = reach_same(m, true, &same_ns, &m->out->write_overhead_ppm);
-	m->out->write_overhead_ns = (uint64_t)same_ns;
-	if (err || !m->out->write_overhead_ppm)
+	err = measure_reach(m, SAME_TRACK, true, 0, 0.75 * period_ns, &f);
+	out->write_overhead_ns = (uint64_t)f.ns;
+	out->write_overhead_ppm = sure(&f);
+	if (err || !out->write_overhead_ppm)
 		return err;
-	lo_ns = same_ns + (double)m->out->seek[0].ns;
-	reach_init(&r, lo_ns - 0.05 * m->clock.period_ns,
-		   lo_ns + 0.5 * m->clock.period_ns);
-	for (unsigned i = 0; !err && i < 2 * TRIES && !late(m); i++) {
-		if (!pair_apart(m, m->out->seek[0].cylinders, &outer, &inner))
-			break;
-		err = reach_try(&r, m->prober, &m->clock, m->geom,
-				i % 2 ? &inner : &outer,
-				i % 2 ? &outer : &inner, true);
-	}
-	moved = m->out->write_overhead_ns + m->out->seek[0].ns;
-	m->out->write_settle_ns = reach_estimate(&r) > (double)moved ?
-		(uint64_t)reach_estimate(&r) - moved : 0;
-	m->out->write_settle_ppm = sure(&r);
+	moved_ns = f.ns + (double)out->seek[0].ns;
+	err = measure_reach(m, (int)out->seek[0].cylinders, true,
+			    moved_ns - 0.05 * period_ns,
+			    moved_ns + 0.5 * period_ns, &f);
+	out->write_settle_ns = (uint64_t)fmax(f.ns - moved_ns, 0);
+	out->write_settle_ppm = sure(&f);
 	return err;
 }
 
@@ -566,18 +540,17 @@ int mech_measure(struct prober *prober, const struct geom *geom,
 		.options = options,
 		.clock = { .period_ns = (double)period_ps / 1e3 },
 		.out = mech,
-		.tracks = geom_tracks(geom),
 	};
 	int err = 0;
 
 	*mech = (struct mech){ 0 };
-	if (!geom_known(geom) || !period_ps || m.tracks < 16)
+	if (!geom_known(geom) || !period_ps || geom_tracks(geom) < 16)
 		return -EINVAL;
 	if (options->most_ns)
 		m.until_ns = env_now_ns(prober->env) + options->most_ns;
-	err = find_size(&m);
+	err = find_places(&m);
 	for (unsigned i = 0; !err && i < MECH_STAGES && !late(&m); i++)
 		err = stages[i](&m);
-	free(m.noted);
+	free(m.place);
 	return err;
 }

@@ -9,20 +9,16 @@
 #define TRAX_MECH_MECH_H
 
 #include "diskmodel/geom.h"
+#include "diskmodel/service.h"
 #include "extract/probe/probe.h"
 
 #define MECH_SEEKS 48u
 
-struct mech_seek {
-	uint32_t cylinders;
-	uint64_t in_ns, out_ns;		/* beyond the overhead */
-	uint64_t ns;			/* of both, never less than a shorter */
-};
-
 struct mech {
 	uint64_t overhead_ns, write_overhead_ns;
 	uint32_t overhead_ppm, write_overhead_ppm;
-	struct mech_seek seek[MECH_SEEKS];	/* ascending */
+	/* Beyond the overhead, ascending; never less than a shorter one. */
+	struct service_seek seek[MECH_SEEKS];
 	uint32_t seek_n;
 	uint32_t seek_ppm;
 	uint64_t head_switch_ns;

@@ -215,7 +215,7 @@ END_TEST
 /* ---- The mechanics ---- */
 
 /* The true seek, and the half of its jitter that is part of the mean. */
-static double seek_off(const struct spec *spec, const struct mech_seek *seek)
+static double seek_off(const struct spec *spec, const struct service_seek *seek)
 {
 	return (double)seek->ns - (double)(spec->seek_jitter_ns / 2) -
 	       (double)service_seek_ns(&spec->mech, 0, seek->cylinders);
