@@ -13,6 +13,7 @@
 #include "sched/head/head.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +32,13 @@
  * predictions. */
 #define LEARNED_ENOUGH 500u
 /* A reference read is made for its time only.  It is made when the standard
- * deviation of the phase exceeds SIGMA_WANTED (revolutions) and
- * REFERENCE_ACCESSES accesses have not told the phase (one, while nothing is
- * predicted).  One is granted each REFERENCE_NS, and up to REFERENCE_SAVED are
- * saved up: 4 s of reading an hour. */
+ * deviation of the phase exceeds SIGMA_WANTED (revolutions) and, while reads
+ * are predicted, what one such read can improve, WANTED_OF_NOISE of the noise
+ * of readings, and REFERENCE_ACCESSES accesses have not told the phase (one,
+ * while nothing is predicted).  One is granted each REFERENCE_NS, and up to
+ * REFERENCE_SAVED are saved up: 4 s of reading an hour. */
 #define SIGMA_WANTED 0.0025
+#define WANTED_OF_NOISE 0.5
 #define REFERENCE_ACCESSES 4u
 /* No reference read is made later than this after the last access, so that an
  * idle disk may stop. */
@@ -586,6 +589,16 @@ static uint64_t reference_sector(struct head *head)
 	return track.first + (seed >> 20) % track.sectors;
 }
 
+static bool reference_improves(const struct head *head, uint64_t now_ns)
+{
+	double wanted = SIGMA_WANTED;
+
+	/* While nothing is predicted the noise may be a wrong phase. */
+	if (head->mode == HEAD_ON)
+		wanted = fmax(wanted, WANTED_OF_NOISE * head->spindle.noise);
+	return spindle_sigma(&head->spindle, &head->mech, now_ns) >= wanted;
+}
+
 bool head_wants_reference(struct head *head, uint64_t *sector)
 {
 	uint64_t now_ns = env_now_ns(head->env);
@@ -603,8 +616,7 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 				    REFERENCE_ACCESSES : 1) ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
 	    (sure && now_ns - head->predicted_ns < REFERENCE_NS &&
-	     spindle_sigma(&head->spindle, &head->mech, now_ns) <
-			       SIGMA_WANTED) ||
+	     !reference_improves(head, now_ns)) ||
 	    !reference_afford(head, now_ns))
 		return false;
 	*sector = head->reference = reference_sector(head);

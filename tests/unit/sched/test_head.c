@@ -198,6 +198,21 @@ START_TEST(writes_alone_need_few_reads)
 }
 END_TEST
 
+/* Reads behind a late host say little of the phase: where it is known better
+ * than that, none are made for it. */
+START_TEST(noise_needs_no_more_references)
+{
+	struct rig_options options = { .host_ns = 200000 };
+
+	open_rig(&options, "modern");
+	run(1, 8, 100, 64);
+	sim_advance(rig.sim, UINT64_C(500000000));
+	run(1, 8, 0, 500);
+	ck_assert_uint_le(stats().references, 15);
+	rig_close(&rig);
+}
+END_TEST
+
 /* What a mount reads to see whether the profile fits, behind a host that
  * delays, is enough to know where the head is, also for writes. */
 START_TEST(reads_of_a_mount_tell_the_phase)
@@ -1082,6 +1097,7 @@ int main(void)
 		  a_late_host_makes_no_seek_longer, 2 },
 		{ "noise_is_borne", noise_is_borne, 1 },
 		{ "writes_need_references", writes_alone_need_few_reads, 1 },
+		{ "noisy_references", noise_needs_no_more_references, 1 },
 		{ "a_mount_tells", reads_of_a_mount_tell_the_phase, 1 },
 		{ "seeks_are_learned", seeks_are_learned, 1 },
 		{ "no_rotation", without_rotation_there_is_no_head, 1 },
