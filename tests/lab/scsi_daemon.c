@@ -162,8 +162,7 @@ static void ring_serve(struct ring *ring)
 
 static int serve(const struct geom *geom, const char *uio, const char *map)
 {
-	const struct scsi_target_habits habits = { .long_only = true,
-						   .short_reserved = true };
+	const struct scsi_target_habits habits = { 0 };
 	struct ring ring = { .target = scsi_target_new(geom, &habits) };
 	uint32_t event = 0;
 

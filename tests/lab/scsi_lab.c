@@ -31,17 +31,12 @@ static const struct {
 } habit_names[] = {
 #define HABIT(name, member) \
 	{ name, offsetof(struct scsi_target_habits, member) }
-	HABIT("--forward", forward_only),
 	HABIT("--bytes", bytes_only),
-	HABIT("--long", long_only),
 	HABIT("--short", short_only),
 	HABIT("--extended", extended_only),
 	HABIT("--last-page", last_page_only),
-	HABIT("--short-reserved", short_reserved),
-	HABIT("--short-page", short_page),
 	HABIT("--two-places", two_places),
 	HABIT("--alternate-track", alternate_track),
-	HABIT("--nowhere-refused", nowhere_refused),
 #undef HABIT
 };
 #define HABITS (sizeof(habit_names) / sizeof(*habit_names))

@@ -1,8 +1,5 @@
 /*
  * scsi_target.c - a table of commands, each answered from the geometry.
- *
- * The way back, from a place to a block, is a table of tracks sorted by place,
- * made once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +15,6 @@
 #define PAGES 4u
 #define SECTOR_GAP 88u		/* bytes around a sector's data */
 
-struct placed {
-	uint32_t cylinder, head;
-	uint64_t track;
-};
-
 /* Its code, with that of the subpage above; what it is and which bits can be
  * changed. */
 struct mode_page {
@@ -36,8 +28,6 @@ struct scsi_target {
 	struct scsi_target_habits habits;
 	uint32_t unit;
 	uint64_t blocks;
-	struct placed *placed;
-	uint64_t placed_n;
 	uint64_t commands;
 	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
 	struct mode_page page[PAGES];
@@ -70,33 +60,6 @@ static void put_be(uint64_t v, uint8_t *to, unsigned bytes)
 
 /* ---- where things are ---- */
 
-static int placed_compare(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-
-	if (x->cylinder != y->cylinder)
-		return x->cylinder < y->cylinder ? -1 : 1;
-	return x->head < y->head ? -1 : x->head > y->head;
-}
-
-static int make_tables(struct scsi_target *t)
-{
-	struct geom_track track;
-	uint64_t i;
-
-	t->placed_n = geom_tracks(t->geom);
-	t->placed = calloc(t->placed_n, sizeof(*t->placed));
-	if (!t->placed)
-		return -1;
-	for (i = 0; i < t->placed_n; i++) {
-		geom_track_at(t->geom, i, &track);
-		t->placed[i] = (struct placed){ track.cylinder, track.surface,
-						i };
-	}
-	qsort(t->placed, t->placed_n, sizeof(*t->placed), placed_compare);
-	return 0;
-}
-
 static void where_is(const struct scsi_target *t, uint64_t block,
 		     struct scsi_address *out, bool *alternate)
 {
@@ -110,36 +73,6 @@ static void where_is(const struct scsi_target *t, uint64_t block,
 	out->at = place.sector / t->unit;
 	*alternate = place.cylinder != track.cylinder ||
 		     place.surface != track.surface;
-}
-
-/* The block at a place; false: there is none. */
-static bool what_is(const struct scsi_target *t, const struct scsi_address *at,
-		    uint64_t *block)
-{
-	const struct placed key = { at->cylinder, at->head, 0 };
-	const struct placed *found = bsearch(&key, t->placed, t->placed_n,
-					     sizeof(key), placed_compare);
-	struct geom_track track;
-	uint64_t lo, hi, mid;
-	struct scsi_address there;
-	bool alternate;
-
-	if (!found)
-		return false;
-	geom_track_at(t->geom, found->track, &track);
-	lo = track.first / t->unit;
-	hi = lo + track.sectors / t->unit;
-	while (hi - lo > 1) {
-		mid = (lo + hi) / 2;
-		where_is(t, mid, &there, &alternate);
-		if (!alternate && there.at <= at->at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	where_is(t, lo, &there, &alternate);
-	*block = lo;
-	return !alternate && there.at == at->at;
 }
 
 /* ---- the Translate Address page ---- */
@@ -171,15 +104,12 @@ static bool knows_format(const struct scsi_target *t, unsigned format)
 	}
 }
 
+/* Only from blocks to places. */
 static bool pair_is_legal(const struct scsi_target *t, unsigned from,
 			  unsigned to)
 {
-	if (!knows_format(t, from) || !knows_format(t, to) ||
-	    is_block(from) == is_block(to))
-		return false;
-	if (!is_block(from) && t->habits.forward_only)
-		return false;
-	return is_block(from) || !t->habits.long_only || to == SCSI_LONG_BLOCK;
+	return knows_format(t, from) && knows_format(t, to) && is_block(from) &&
+	       !is_block(to);
 }
 
 static void answer_send(struct scsi_target *t, struct scsi_command *command)
@@ -203,43 +133,36 @@ static uint32_t bytes_of(const struct scsi_target *t)
 	return t->habits.block_bytes + SECTOR_GAP;
 }
 
-/* Fills the address; false: the place is in a reserved area. */
+/* A place in its format.  false: it does not fit. */
+static bool place_put(const struct scsi_target *t, uint64_t block,
+		      unsigned format, uint8_t *flags, uint8_t address[8])
+{
+	struct scsi_address place;
+	bool alternate;
+
+	where_is(t, block, &place, &alternate);
+	if (t->habits.bytes_only)
+		place.at *= bytes_of(t);
+	if (alternate)
+		*flags |= 0x40;
+	put_be(place.cylinder, address, 3);
+	put_be(place.head, address + 3, 1);
+	put_be(place.at, address + 4, 4);
+	return place.cylinder < 1u << 24 &&
+	       (format == SCSI_PHYSICAL_SECTOR ||
+		format == SCSI_BYTES_FROM_INDEX || place.at < 0x0fffffff);
+}
+
+/* Fills the address; false: there is none. */
 static bool translate_sent(struct scsi_target *t, uint8_t *flags,
 			   uint8_t address[8])
 {
 	unsigned from = t->sent[4] & 7, to = t->sent[5] & 7;
-	bool in_bytes = t->habits.bytes_only, alternate = false, found;
-	struct scsi_address place;
 	uint64_t block = 0;
 
-	if (is_block(from)) {
-		block = scsi_address_lba(from, t->sent + 6);
-		if (block >= t->blocks)
-			return false;
-		where_is(t, block, &place, &alternate);
-		place.at *= in_bytes ? bytes_of(t) : 1;
-		if (alternate)
-			*flags |= 0x40;
-		return scsi_address_put(to, &place, address);
-	}
-	scsi_address_get(from, t->sent + 6, &place);
-	if (in_bytes)
-		place.at /= bytes_of(t);
-	found = what_is(t, &place, &block);
-	scsi_address_put_lba(to, block, address);
-	return found;
-}
-
-/* Is there such a track as was asked about? */
-static bool there_is(const struct scsi_target *t)
-{
-	struct scsi_address place;
-	struct placed key;
-
-	scsi_address_get(t->sent[4] & 7, t->sent + 6, &place);
-	key = (struct placed){ place.cylinder, place.head, 0 };
-	return bsearch(&key, t->placed, t->placed_n, sizeof(key),
-		       placed_compare);
+	for (unsigned i = 0; i < (from == SCSI_LONG_BLOCK ? 8u : 4u); i++)
+		block = block << 8 | t->sent[6 + i];
+	return block < t->blocks && place_put(t, block, to, flags, address);
 }
 
 static void answer_receive(struct scsi_target *t, struct scsi_command *command)
@@ -254,22 +177,14 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 		refuse(command, BAD_CDB);
 		return;
 	}
-	if (t->habits.nowhere_refused && !is_block(t->sent[4] & 7) &&
-	    !there_is(t)) {
-		refuse(command, BAD_PARAMETER);
-		return;
-	}
 	if (!translate_sent(t, &page[5], page + 6)) {
 		page[5] |= 0x80;
-		if (h->short_reserved)
-			page[3] = 2;
-	} else if (h->two_places && is_block(page[4])) {
+		page[3] = 2;
+	} else if (h->two_places) {
 		page[3] = 18;
 		memset(page + 14, 0x11, 8);
-	} else if (h->short_page && page[5] == SCSI_SHORT_BLOCK) {
-		page[3] = 6;
 	}
-	if (h->alternate_track && is_block(page[4]))
+	if (h->alternate_track)
 		page[5] |= 0x20;
 	give(command, page, page[3] + 4u);
 }
@@ -541,18 +456,11 @@ struct scsi_target *scsi_target_new(const struct geom *geom,
 		t->habits.block_bytes = 512;
 	t->unit = t->habits.block_bytes / 512;
 	t->blocks = geom_sectors(geom) / t->unit;
-	if (make_tables(t)) {
-		scsi_target_free(t);
-		return NULL;
-	}
 	return t;
 }
 
 void scsi_target_free(struct scsi_target *t)
 {
-	if (!t)
-		return;
-	free(t->placed);
 	free(t);
 }
 

@@ -14,17 +14,12 @@
 struct scsi_target_habits {
 	uint32_t block_bytes;	/* bytes of a block; 0: 512 */
 	bool no_page;		/* translates nothing */
-	bool long_only;		/* physical input: answers in 64 bits only */
 	bool short_only;	/* knows 32-bit blocks only */
 	bool bytes_only;	/* places in bytes from the index */
 	bool extended_only;	/* places in the extended formats */
 	bool last_page_only;	/* it refuses RECEIVE with PCV */
-	bool short_reserved;	/* no address with RAREA: page length 2 */
-	bool forward_only;	/* it refuses physical addresses */
-	bool short_page;	/* 4 bytes of a short block: page length 6 */
 	bool two_places;	/* a block's second one, behind the first */
 	bool alternate_track;	/* ALTTRK always: it cannot tell */
-	bool nowhere_refused;	/* it refuses places that it does not have */
 	bool capacity_10_only;
 	unsigned attention;	/* commands from one UNIT ATTENTION to the next;
 				 * 0: there is none */

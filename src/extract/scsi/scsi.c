@@ -113,7 +113,6 @@ static int read_capacity_10(struct scsi_port *port, struct scsi_capacity *out)
 		return -EOPNOTSUPP;
 	out->blocks = (uint64_t)get_be32(buf) + 1;
 	out->block_bytes = get_be32(buf + 4);
-	out->physical_bytes = out->block_bytes;
 	return 0;
 }
 
@@ -127,7 +126,6 @@ static int read_capacity_16(struct scsi_port *port, struct scsi_capacity *out)
 		return err;
 	out->blocks = get_be64(buf) + 1;
 	out->block_bytes = get_be32(buf + 8);
-	out->physical_bytes = out->block_bytes << (buf[13] & 0xf);
 	return 0;
 }
 
@@ -170,7 +168,6 @@ int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out)
 		return err;
 	out->rpm = sg_get_unaligned_be16(buf + 4);
 	out->zoned = buf[8] >> 4 & 3;
-	out->actuators = buf[8] & 0x40;
 	return 0;
 }
 
@@ -251,25 +248,13 @@ int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n)
 
 /* ---- addresses ---- */
 
-static bool format_is_extended(enum scsi_address_format format)
-{
-	return format == SCSI_EXT_BYTES || format == SCSI_EXT_SECTOR;
-}
-
-uint64_t scsi_address_lba(enum scsi_address_format format,
-			  const uint8_t address[8])
-{
-	return format == SCSI_SHORT_BLOCK ? get_be32(address)
-					  : get_be64(address);
-}
-
 void scsi_address_get(enum scsi_address_format format,
 		      const uint8_t address[8], struct scsi_address *out)
 {
 	out->cylinder = sg_get_unaligned_be24(address);
 	out->head = address[3];
 	out->at = get_be32(address + 4);
-	if (format_is_extended(format))
+	if (format == SCSI_EXT_BYTES || format == SCSI_EXT_SECTOR)
 		out->at &= 0x0fffffff;
 }
 
@@ -283,14 +268,4 @@ bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
 	}
 	sg_put_unaligned_be32((uint32_t)lba, address);
 	return lba <= UINT32_MAX;
-}
-
-bool scsi_address_put(enum scsi_address_format format,
-		      const struct scsi_address *from, uint8_t address[8])
-{
-	sg_put_unaligned_be24(from->cylinder, address);
-	address[3] = (uint8_t)from->head;
-	sg_put_unaligned_be32(from->at, address + 4);
-	return from->cylinder < 1u << 24 && from->head < 256 &&
-	       (!format_is_extended(format) || from->at < 0x0fffffff);
 }

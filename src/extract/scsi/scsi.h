@@ -53,7 +53,6 @@ int scsi_do(struct scsi_port *port, struct scsi_command *command);
 struct scsi_capacity {
 	uint64_t blocks;
 	uint32_t block_bytes;
-	uint32_t physical_bytes;
 };
 int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out);
 
@@ -61,7 +60,6 @@ int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out);
 struct scsi_medium {
 	uint32_t rpm;		/* 0: not said; 1: does not rotate */
 	unsigned zoned;		/* 1: host aware, 2: host managed */
-	bool actuators;		/* more than one */
 };
 int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out);
 
@@ -99,14 +97,10 @@ struct scsi_address {
 	uint32_t at;		/* sector, or bytes from index */
 };
 
-uint64_t scsi_address_lba(enum scsi_address_format format,
-			  const uint8_t address[8]);
 void scsi_address_get(enum scsi_address_format format,
 		      const uint8_t address[8], struct scsi_address *out);
 /* false: it does not fit the format. */
 bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
 			  uint8_t address[8]);
-bool scsi_address_put(enum scsi_address_format format,
-		      const struct scsi_address *from, uint8_t address[8]);
 
 #endif

@@ -1,9 +1,11 @@
 /*
- * scsi_ask.h - what is asked of a drive about its tracks, in as few
- * translations as its habits allow.
+ * scsi_ask.h - what is asked of a drive about its tracks.
  *
- * A reassigned block is never mistaken for one in its place.  All answers are
- * exact; where the drive says nothing it is -ENODATA, or -EIO.
+ * Two answers prove that a track begins at a block: the block lies on it, the
+ * one before it on another; or one, if tracks were seen to begin at sector 0.
+ * A reassigned block is never mistaken for one in
+ * its place.  All answers are exact; where the drive says nothing it is
+ * -ENODATA, or -EIO.
  */
 #ifndef TRAX_SCSI_SCSI_ASK_H
 #define TRAX_SCSI_SCSI_ASK_H
@@ -14,16 +16,15 @@
 struct ask {
 	struct translate *translate;
 	uint64_t blocks;
-	bool plain;		/* blocks to places only, both sides always */
-	bool one_way;		/* places don't tell their blocks */
-	unsigned at_zero, elsewhere; /* where tracks were seen to begin */
-	uint32_t pitch;		/* bytes from sector to sector; 1 where places
-				 * are sectors, 0: not known */
+	bool plain;		/* no hints but where to ask */
+	/* Where the ends of tracks were looked for, the next one began at
+	 * sector 0, or elsewhere. */
+	unsigned at_zero, elsewhere;
 };
 
 struct ask_spot {
 	struct track_place place;
-	uint32_t at;		/* sector, or bytes if there is no pitch */
+	uint32_t at;		/* sector: a hint */
 };
 
 /* Where a block is, or would be if it had not been reassigned. */
@@ -33,12 +34,13 @@ int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out);
 int ask_on_track(struct ask *ask, uint64_t block,
 		 const struct track_place *place);
 
-/* 1: a block begins a track, which is (or is not) that one. */
+/* 1: a block is on that track, and the one before it is not; 0: it is not
+ * so. */
 int ask_begins(struct ask *ask, uint64_t block,
-	       const struct track_place *place, bool that);
+	       const struct track_place *place);
 
 /* The first block of a track, thought to be near `guess`.  -ENODATA also when
- * there are no blocks on it. */
+ * the guess is not good enough to tell. */
 int ask_start(struct ask *ask, const struct track_place *place, uint64_t guess,
 	      uint64_t *start);
 
@@ -46,15 +48,5 @@ int ask_start(struct ask *ask, const struct track_place *place, uint64_t guess,
  * *next is where it lies (not at the end of the disk). */
 int ask_end(struct ask *ask, uint64_t first, const struct track_place *place,
 	    uint64_t guess, uint64_t *end, struct ask_spot *next);
-
-/* Finds out how far sectors are apart. */
-int ask_find_pitch(struct ask *ask);
-
-/* Finds out whether places tell their blocks, by one that is known. */
-int ask_try_back(struct ask *ask, uint64_t block);
-
-/* 0: a block lies at the beginning of a track; 1: none, as far as the drive
- * tells. */
-int ask_hole(struct ask *ask, const struct track_place *place);
 
 #endif

@@ -3,21 +3,20 @@
  *
  * At every moment the map is known up to a track's first block.  The order
  * (scsi_order.h) predicts where the tracks ahead begin.  Of one of them it is
- * asked where it does (a `fact`):
+ * asked where it does (a *fact*, one translation or two):
  *
  *   it is what is predicted: all tracks before it are taken;
- *   it is not, and it is the next track's: that track is odd, and is asked
- *   whether it does end there;
+ *   it is not, and it is the next track's: that track is odd;
  *   it is not: what lies half way is asked for, up to there, and so on.
  *
- * Where a track is not at its place its end is looked for block by block
+ * Where no fact can be had the track's end is looked for block by block
  * (map_event).
  *
  * A sum proves its summands only if none holds more than predicted, and if no
- * spares make up for a slip.  So the beginning of the last track of every
- * region (a cylinder, or a sweep along a surface) is asked for, which is the
- * one that slips move whoever makes up for them; of fewer regions once slips
- * were seen to move all behind their region (`pushed`).
+ * spares make up for a slip.  So facts are asked for of the last track of every
+ * region (a cylinder, or a sweep along a surface), which is the one that slips
+ * move whoever makes up for them; of fewer regions once slips were seen to move
+ * all behind their region (`pushed`).
  *
  * All else that could be believed wrongly is found by one means (map_doubt).
  * An order with its sizes begins as measured, track by track.  Whenever
@@ -44,20 +43,19 @@
 #define SLIPPED_MAX 64u		/* tracks in a row that hold nothing */
 /* Tracks of a slot that tell its size: the first may have slips. */
 #define SEEN 2u
-#define LEARN_FIRST 4u		/* tracks of an unknown slot, then more */
-#define LEARN_MOST (UINT64_C(1) << 24)
-#define FOLLOWED 2u		/* slots of an order that make it the usual */
+/* Tracks ahead that a fact is asked of where no region ends before: more after
+ * each that was as predicted. */
+#define AHEAD_FIRST 4u
+#define AHEAD_MOST (UINT64_C(1) << 24)
 /* Regions whose slips moved all behind them, so that no spares make up for any;
  * where so many last tracks of a region had the size that they have. */
 #define PUSHED 3u
 #define PUSHED_SEEN 8u
-#define REGIONS_MOST 1024u	/* regions to go over at once */
 #define PROGRESS_EACH 256u
 
-/* A track ahead and its first block, and a fact that lies beyond it. */
+/* A track ahead and its first block. */
 struct fact {
 	uint64_t track, start;
-	const struct fact *beyond;
 };
 
 struct map {
@@ -68,25 +66,21 @@ struct map {
 	bool walk;		/* all is asked track by track */
 
 	struct track_runs runs;	/* all that is mapped */
+	size_t range;		/* runs of the actuators before this one */
 	uint64_t first;		/* block: all before are mapped */
 	struct order order;	/* what is predicted behind it ... */
 	uint64_t track;		/* ... begins with this track of it */
+	struct order last;	/* the order before, if it repeated */
 	unsigned changes;	/* of the order: facts ahead are none then */
 
-	struct order last;	/* the order that was recognised last, ... */
-	bool followed;		/* and tracks were in that order until here */
-	uint64_t expect;	/* tracks of a slot that does not repeat, if it
-				 * is like the last one */
-	uint64_t learn;		/* tracks of it to try next */
+	uint64_t ahead;		/* tracks to try at once */
+	uint64_t expect;	/* tracks of a sweep, if it is like the last */
+	int64_t lost;		/* blocks that the region so far lacks */
 	unsigned pushed;	/* slips that moved all behind their region */
-	uint64_t regions;	/* to go over at once if slips do */
 
-	/* The map is right up to there; and is asked track by track up to a
-	 * block. */
-	struct track_runs safe;
-	struct track_run safe_run;
-	uint64_t safe_first, doubted;
-	size_t range;		/* runs of the actuators before this one */
+	/* The sealed runs are right, which end there; what follows is asked
+	 * track by track up to a block. */
+	uint64_t safe, doubted;
 };
 
 /* The first block of a track at or behind the present one. */
@@ -108,16 +102,18 @@ static bool map_by_track(const struct map *m)
 	return m->walk || m->first < m->doubted;
 }
 
+static bool map_ends_region(struct map *m)
+{
+	return order_region_last(&m->order, m->track) == m->track;
+}
+
 static void map_end_order(struct map *m)
 {
-	uint64_t i;
-	const struct order_slot *slot = map_slot(m);
-
-	i = m->track / m->order.tracks * m->order.slots +
-	    (uint64_t)(slot - m->order.slot);
-	m->followed = m->order.cylinder_step && i >= FOLLOWED;
+	if (m->order.cylinder_step)
+		m->last = m->order;
 	m->expect = m->order.cylinder_step ? 0 : m->track;
 	m->order.slots = 0;
+	m->lost = 0;
 	m->changes++;
 }
 
@@ -125,34 +121,16 @@ static void map_end_order(struct map *m)
 
 static void map_safe(struct map *m)
 {
-	m->safe = m->runs;
-	m->safe_first = m->first;
-	if (m->runs.n)
-		m->safe_run = m->runs.v[m->runs.n - 1];
+	m->runs.sealed = m->runs.n;
+	m->safe = m->first;
 }
 
 static void map_go_back(struct map *m)
 {
 	m->doubted = m->first + 1;
-	m->first = m->safe_first;
-	m->runs.n = m->safe.n;
-	if (m->runs.n)
-		m->runs.v[m->runs.n - 1] = m->safe_run;
+	m->first = m->safe;
+	m->runs.n = m->runs.sealed;
 	map_end_order(m);
-}
-
-/* 1: a track of a run begins where it is believed. */
-static int map_confirm_track(struct map *m, const struct track_run *run,
-			     uint32_t track, uint64_t start)
-{
-	struct track_place place = run->place;
-	uint64_t there;
-	int err;
-
-	place.cylinder += track * (uint32_t)run->step;
-	start += (uint64_t)track * run->blocks;
-	err = ask_start(&m->ask, &place, start, &there);
-	return err == -ENODATA ? 0 : err ? err : there == start;
 }
 
 /* 1: the first and the last track of the runs before the present track begin
@@ -163,14 +141,21 @@ static int map_confirm(struct map *m)
 	unsigned left = m->order.slots;
 	uint64_t start = m->first;
 	const struct track_run *run;
+	struct track_place place;
 	int rc = 1;
 
-	for (size_t i = m->runs.n; rc == 1 && left && i-- > m->safe.n; left--) {
+	for (size_t i = m->runs.n; rc == 1 && left && i-- > m->runs.sealed;
+	     left--) {
 		run = &m->runs.v[i];
+		place = run->place;
 		start -= (uint64_t)run->count * run->blocks;
-		rc = map_confirm_track(m, run, run->count - 1, start);
-		if (rc == 1 && run->count > 1)
-			rc = map_confirm_track(m, run, 0, start);
+		if (start)
+			rc = ask_begins(&m->ask, start, &place);
+		if (rc != 1 || run->count == 1)
+			continue;
+		place.cylinder += (run->count - 1) * (uint32_t)run->step;
+		rc = ask_begins(&m->ask, start + (uint64_t)(run->count - 1) *
+				run->blocks, &place);
 	}
 	return rc;
 }
@@ -191,16 +176,6 @@ static int map_doubt(struct map *m)
 	return rc;
 }
 
-/* A size was too small: what was taken by it is asked track by track.  1: it
- * has been already. */
-static int map_again(struct map *m)
-{
-	if (map_by_track(m))
-		return 1;
-	map_go_back(m);
-	return 0;
-}
-
 /* ---- tracks that are taken ---- */
 
 static int map_add(struct map *m, uint64_t count, uint32_t blocks)
@@ -218,23 +193,6 @@ static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 	return runs_add(&m->runs, &run);
 }
 
-/* Blocks that are missing in the cylinder so far. */
-static int64_t map_lost(struct map *m)
-{
-	struct track_place here;
-	const struct track_run *run;
-	int64_t lost = 0;
-
-	order_place(&m->order, m->track, &here);
-	for (size_t i = m->runs.n; i-- > m->range;) {
-		run = &m->runs.v[i];
-		if (run->count > 1 || run->place.cylinder != here.cylinder)
-			break;
-		lost += (int64_t)run->usual - run->blocks;
-	}
-	return lost;
-}
-
 /* Takes the tracks before `end` as predicted. */
 static int map_take(struct map *m, uint64_t end)
 {
@@ -242,15 +200,13 @@ static int map_take(struct map *m, uint64_t end)
 	uint64_t in_slot, n;
 	int err = 0;
 
-	if (end == m->track + 1 && map_slot(m)->seen >= PUSHED_SEEN &&
-	    order_region_last(&m->order, m->track) == m->track)
-		m->pushed += map_lost(m) > 0;
-
+	if (m->track < end && order_region_last(&m->order, m->track) < end)
+		m->lost = 0;
 	while (!err && m->track < end) {
 		slot = order_slot_of(&m->order, m->track, &in_slot);
 		n = slot->tracks - in_slot;
 		n = n < end - m->track ? n : end - m->track;
-		n = n < LEARN_MOST ? n : LEARN_MOST;
+		n = n < AHEAD_MOST ? n : AHEAD_MOST;
 		slot->seen += n;
 		err = map_add(m, n, slot->blocks);
 	}
@@ -285,67 +241,54 @@ static int map_take_track(struct map *m, uint64_t end)
 	struct order_slot *slot = map_slot(m);
 	uint32_t blocks = (uint32_t)(end - m->first);
 	int32_t more = (int32_t)(blocks - slot->blocks);
+	bool last = map_ends_region(m);
 	bool zone = more && slot->seen &&
 		    order_odd(&m->order, m->track, more);
-	bool larger = more > 0 &&
-		      (order_region_last(&m->order, m->track) != m->track ||
-		       map_lost(m) < more);
-	int rc = 1;
+	bool larger = more > 0 && (!last || m->lost < more);
+	int rc = zone ? map_doubt(m) : 1;
 
-	if (zone)
-		rc = map_doubt(m);
-	else if (larger && slot->seen > SEEN)
-		rc = map_again(m);
 	if (rc <= 0)
 		return rc;
-	if (more > 0 || zone)
+	/* What was taken by too small a size is asked once more. */
+	if (larger && !zone && slot->seen > SEEN && !map_by_track(m)) {
+		map_go_back(m);
+		return 0;
+	}
+	/* Have slips moved the next region? */
+	if (last && !more && m->lost > 0 && slot->seen >= PUSHED_SEEN)
+		m->pushed++;
+	if (more > 0 || zone || (last && more))
 		m->pushed = 0;
 	if (!slot->seen)
 		map_size(m, blocks, blocks, UINT64_MAX);
 	else if (larger)
 		map_size(m, blocks, slot->blocks, slot->seen == 1);
-	else if (!more)
+	else if (!more && !(last && m->lost > 0))
 		slot->seen++;
+	m->lost = last ? 0 : m->lost + slot->blocks - blocks;
 	return map_add(m, 1, blocks);
 }
 
 /* ---- where a track does not follow ---- */
 
-/*
- * The order's tracks between this one and where it goes on: slipped ones, if
- * there are no blocks on them.  Else another order of tracks has come to the
- * same place; 0 then.
- */
-static int map_skipped(struct map *m, const struct ask_spot *next)
-{
-	unsigned ahead = order_ahead(&m->order, m->track, &next->place,
-				     SLIPPED_MAX);
-	struct track_place place;
-	int rc;
-
-	if (ahead < 2)
-		return (int)ahead;
-	order_place(&m->order, m->track + 1, &place);
-	rc = ask_hole(&m->ask, &place);
-	return rc == 1 ? (int)ahead : rc;
-}
-
 /* The end of a track that is not followed by what is predicted is looked for,
- * and where it goes on. */
+ * and where it goes on: with the order's next track, or behind slipped ones
+ * that hold no blocks, or elsewhere. */
 static int map_event(struct map *m)
 {
 	uint64_t end, track = m->track;
 	struct track_place place;
 	struct ask_spot next;
-	int err, ahead = 1;
+	unsigned ahead = 1;
+	int err;
 
 	order_place(&m->order, track, &place);
 	err = ask_end(&m->ask, m->first, &place, map_predict(m, track + 1),
 		      &end, &next);
-	if (!err && end < m->ask.blocks)
-		ahead = map_skipped(m, &next);
-	if (err || ahead < 0)
-		return err ? err : ahead;
+	if (err)
+		return err;
+	if (end < m->ask.blocks)
+		ahead = order_ahead(&m->order, track, &next.place, SLIPPED_MAX);
 	m->changes++;
 	if (ahead != 1 && m->order.cylinder_step) {
 		err = map_doubt(m);
@@ -356,43 +299,22 @@ static int map_event(struct map *m)
 	if (err || ahead == 1 || m->first != end)
 		return err;
 	if (ahead)
-		m->track += (unsigned)ahead - 1;
+		m->track += ahead - 1;
 	else
 		map_end_order(m);
-	m->out->slipped += ahead ? (unsigned)ahead - 1 : 0;
+	m->out->slipped += ahead ? ahead - 1 : 0;
 	return 0;
-}
-
-/* The next track begins at `start`, which is not as predicted. */
-static int map_single(struct map *m, uint64_t start)
-{
-	struct track_place place;
-	int rc;
-
-	order_place(&m->order, m->track, &place);
-	rc = ask_on_track(&m->ask, start - 1, &place);
-	if (rc == 0 || rc == -ENODATA)
-		return map_event(m);
-	return rc < 0 ? rc : map_take_track(m, start);
 }
 
 /* ---- orders ---- */
 
-/* Blocks of the last track on the surface, or of any; 0: none is known. */
-static uint32_t map_last_blocks(const struct map *m, uint32_t head)
-{
-	size_t i = m->runs.n;
-
-	while (i-- > m->range && i + ORDER_SLOTS > m->runs.n)
-		if (m->runs.v[i].place.head == head)
-			return m->runs.v[i].usual;
-	return m->runs.n > m->range ? m->runs.v[m->runs.n - 1].usual : 0;
-}
-
-/* The order that goes on at the present block; or else a slot of which only the
- * first track is known, and which way it goes on. */
+/* The order that goes on at the present block, by the tracks before it or by
+ * the order before; or else a slot of which only the first track is known, and
+ * which way it goes on. */
 static int map_learn(struct map *m)
 {
+	uint32_t size = m->runs.n > m->range ? m->runs.v[m->runs.n - 1].usual :
+					       0;
 	struct ask_spot here, next;
 	uint64_t end;
 	int err = ask_where(&m->ask, m->first, &here);
@@ -400,20 +322,22 @@ static int map_learn(struct map *m)
 	if (err)
 		return err;
 	m->track = 0;
+	m->ahead = AHEAD_FIRST;
+	m->pushed = 0;
 	map_safe(m);
 	if (!m->walk && order_recognise(&m->order, &m->runs, m->range,
-					&here.place, &m->last, m->followed)) {
-		m->pushed = 0;
+					&here.place))
 		return 0;
-	}
 	next = here;
-	err = ask_end(&m->ask, m->first, &here.place, m->first +
-		      map_last_blocks(m, here.place.head), &end, &next);
+	err = ask_end(&m->ask, m->first, &here.place, m->first + size, &end,
+		      &next);
 	if (err)
 		return err;
+	if (!m->walk && order_resume(&m->order, &m->last, &here.place,
+				     &next.place))
+		return map_take_track(m, end);
 	order_begin(&m->order, &here.place, &next.place,
 		    (uint32_t)(end - m->first));
-	m->learn = LEARN_FIRST;
 	err = map_take(m, 1);
 	if (!err && !m->order.slot[0].step)
 		map_end_order(m);
@@ -422,53 +346,23 @@ static int map_learn(struct map *m)
 
 /* ---- facts ---- */
 
-static int map_towards(struct map *m, const struct fact *fact);
-
-/* Goes to a track so many ahead, or nearer.  What can't be so is no answer. */
-static int map_go(struct map *m, uint64_t n, const struct fact *beyond)
-{
-	uint64_t most = beyond ? beyond->start : m->ask.blocks;
-	struct fact fact = { .beyond = beyond };
-	struct track_place place;
-	int err;
-
-	for (; n; n /= 2) {
-		fact.track = m->track + n;
-		order_place(&m->order, fact.track, &place);
-		err = ask_start(&m->ask, &place, map_predict(m, fact.track),
-				&fact.start);
-		if (!err && fact.start > m->first && fact.start < most)
-			return map_towards(m, &fact);
-		if (err && err != -ENODATA)
-			return err;
-		m->learn = LEARN_FIRST;
-	}
-	return map_event(m);
-}
-
 /* How many tracks a single fact may decide about. */
 static uint64_t map_reach(struct map *m)
 {
-	uint64_t track = m->track, last = track, in_slot, i;
+	uint64_t track = m->track, last, in_slot;
 	const struct order_slot *slot = map_slot(m);
 
 	if (map_by_track(m) || slot->seen < SEEN)
 		return 1;
 	if (!m->order.cylinder_step)
 		return track + 1 < m->expect ? m->expect - 1 - track :
-					       m->learn;
-	if (order_region_last(&m->order, last) == last) {
-		/* Do spares make up for what has been lost? */
-		if (map_lost(m) > 0)
-			return 1;
-		last++;
-	}
-	for (i = 1;; i++) {
-		last = order_region_last(&m->order, last);
-		if (m->pushed < PUSHED || i >= m->regions)
-			break;
-		last++;
-	}
+					       m->ahead;
+	/* Do spares make up for what has been lost? */
+	if (map_ends_region(m) && m->lost > 0)
+		return 1;
+	last = order_region_last(&m->order, track + map_ends_region(m));
+	while (m->pushed >= PUSHED && last < track + m->ahead)
+		last = order_region_last(&m->order, last + 1);
 	/* No further than a slot of which nothing is known. */
 	do {
 		slot = order_slot_of(&m->order, track, &in_slot);
@@ -479,86 +373,106 @@ static uint64_t map_reach(struct map *m)
 	return last - m->track;
 }
 
+static int map_towards(struct map *m, const struct fact *fact,
+		       const struct fact *beyond);
+
+/* Goes to a track so many ahead, or nearer, that lies before a fact. */
+static int map_go(struct map *m, uint64_t n, const struct fact *beyond)
+{
+	struct track_place place;
+	struct fact fact;
+	int err;
+
+	for (; n; n /= 2) {
+		fact.track = m->track + n;
+		order_place(&m->order, fact.track, &place);
+		err = ask_start(&m->ask, &place, map_predict(m, fact.track),
+				&fact.start);
+		if (!err && fact.start > m->first &&
+		    (!beyond || fact.start < beyond->start))
+			return map_towards(m, &fact, beyond);
+		if (err && err != -ENODATA)
+			return err;
+		m->ahead = AHEAD_FIRST;
+	}
+	return map_event(m);
+}
+
 /*
  * All is as predicted up to a fact.  A sum says nothing of the order of what it
  * sums up, though: along a surface the last track before the fact must be where
- * it should, too, for the fact may be on the way back.  Of two facts on one
+ * it should, too, for the head may be on its way back.  Of two facts on one
  * surface the nearer one can't be.
  */
-static int map_accept(struct map *m, const struct fact *fact)
+static int map_accept(struct map *m, const struct fact *fact,
+		      const struct fact *beyond)
 {
-	uint64_t in_slot, far = fact->track - m->track, start;
+	uint64_t in_slot;
 	const struct order_slot *slot = order_slot_of(&m->order, fact->track,
 						      &in_slot);
 	struct track_place place;
-	int err = 0;
+	int rc = 1;
 
-	if (far > 1 && in_slot > 1 &&
-	    (!fact->beyond ||
-	     fact->beyond->track >= fact->track + slot->tracks - in_slot)) {
+	if (in_slot > 1 && (!beyond || beyond->track - fact->track >=
+					       slot->tracks - in_slot)) {
 		order_place(&m->order, fact->track - 1, &place);
-		err = ask_start(&m->ask, &place, fact->start - slot->blocks,
-				&start);
-		if (err == -ENODATA ||
-		    (!err && start != fact->start - slot->blocks))
-			return map_go(m, far / 2, fact);
+		rc = ask_on_track(&m->ask, fact->start - 1, &place);
 	}
-	if (err)
-		return err;
-	if (!m->order.cylinder_step && far == m->learn &&
-	    m->learn < LEARN_MOST)
-		m->learn *= 4;
-	return map_take(m, fact->track);
+	if (!rc)
+		return map_go(m, (fact->track - m->track) / 2, fact);
+	return rc < 0 ? rc : map_take(m, fact->track);
 }
 
-static int map_towards(struct map *m, const struct fact *fact)
+/* The next track begins at a block; does the present one end there? */
+static int map_single(struct map *m, uint64_t start)
+{
+	struct track_place place;
+	int rc;
+
+	order_place(&m->order, m->track, &place);
+	rc = ask_on_track(&m->ask, start - 1, &place);
+	if (!rc || rc == -ENODATA)
+		return map_event(m);
+	return rc < 0 ? rc : map_take_track(m, start);
+}
+
+/* Takes what lies before a fact, as long as the order remains. */
+static int map_towards(struct map *m, const struct fact *fact,
+		       const struct fact *beyond)
 {
 	unsigned changes = m->changes;
-	uint64_t n, reach;
+	uint64_t n = fact->track - m->track, reach;
+	bool right = map_predict(m, fact->track) == fact->start;
 	int err = 0;
 
-	if (m->pushed < PUSHED || !m->regions)
-		m->regions = 1;
-	else if (!fact->beyond && map_predict(m, fact->track) != fact->start)
-		m->regions = (m->regions + 1) / 2;
-	else if (!fact->beyond && m->regions < REGIONS_MOST)
-		m->regions *= 2;
+	if (right && n >= m->ahead && m->ahead < AHEAD_MOST)
+		m->ahead *= 4;
 	while (!err && m->changes == changes && m->track < fact->track) {
 		n = fact->track - m->track;
 		reach = map_reach(m);
-		if (n <= reach && (n > 1 || !map_by_track(m)) &&
-		    map_predict(m, fact->track) == fact->start)
-			err = map_accept(m, fact);
-		else if (n == 1)
+		right = map_predict(m, fact->track) == fact->start;
+		if (n == 1)
 			err = map_single(m, fact->start);
-		else if (n > reach)
-			err = map_go(m, reach, fact);
-		/* Is it what has been lost that the last track makes up for? */
-		else if (order_region_last(&m->order, m->track) == m->track)
-			err = map_go(m, 1, fact);
+		else if (right && n <= reach)
+			err = map_accept(m, fact, beyond);
 		else
-			err = map_go(m, n / 2, fact);
+			err = map_go(m, n > reach ? reach : n / 2, fact);
 	}
 	return err;
 }
 
 static int map_step(struct map *m)
 {
-	uint64_t n;
-
 	if (!m->order.slots)
 		return map_learn(m);
 	if (m->doubted && !map_by_track(m)) {
 		m->doubted = 0;
 		map_safe(m);
 	}
-	n = map_reach(m);
+	/* Turns are looked for where they are expected. */
 	if (!m->order.cylinder_step && m->track + 1 == m->expect)
 		return map_event(m);
-	/* Far away, but on the disk. */
-	while (n && map_predict(m, m->track + n) >= m->ask.blocks)
-		n /= 2;
-	return map_go(m, n, NULL);
+	return map_go(m, map_reach(m), NULL);
 }
 
 /* ---- the whole ---- */
@@ -615,9 +529,9 @@ static int map_all(struct map *m)
 {
 	const struct scsi_map_options *o = m->options;
 	uint64_t end = 0;
-	int err = ask_find_pitch(&m->ask);
+	int err = 0;
 
-	if (!err && !o->range)
+	if (!o->range)
 		return map_range(m, o->blocks);
 	for (unsigned i = 0; i < o->ranges && !err; i++) {
 		/* Nothing that was learned goes over to the next. */
@@ -625,10 +539,7 @@ static int map_all(struct map *m)
 		m->range = m->runs.n;
 		m->surfaces = i * SCSI_MAP_SURFACES;
 		end += o->range[i].blocks;
-		/* Places of the two may have the same names. */
-		err = ask_try_back(&m->ask, end - 1);
-		if (!err)
-			err = map_range(m, end);
+		err = map_range(m, end);
 	}
 	return err;
 }
@@ -640,11 +551,15 @@ static int map_track_right(struct map *m, const struct geom_track *track,
 	const struct track_place place = { track->cylinder,
 					   track->surface % SCSI_MAP_SURFACES };
 	uint64_t first = track->first / unit;
-	int rc = ask_begins(&m->ask, first, &place, true);
+	uint64_t end = first + track->sectors / unit;
+	int rc = ask_begins(&m->ask, first, &place);
 
 	if (rc == 1)
-		rc = ask_begins(&m->ask, first + track->sectors / unit, &place,
-				false);
+		rc = ask_on_track(&m->ask, end - 1, &place);
+	if (rc == 1) {
+		rc = ask_on_track(&m->ask, end, &place);
+		rc = rc < 0 ? rc : !rc;
+	}
 	return rc;
 }
 

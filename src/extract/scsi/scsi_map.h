@@ -27,7 +27,7 @@ struct scsi_map_options {
 	 * surfaces of the i-th are numbered from i * SCSI_MAP_SURFACES. */
 	const struct scsi_range *range;
 	unsigned ranges;
-	unsigned verify;	/* tracks tried at the end; 0: 300 */
+	unsigned verify;	/* tracks tried at the end; 0: 100 */
 	bool walk;		/* no leaps */
 	/* Called now and then; false ends it with -EINTR.  May be NULL. */
 	bool (*progress)(void *arg, uint64_t done, uint64_t blocks);

@@ -82,6 +82,24 @@ void order_begin(struct order *o, const struct track_place *place,
 	order_settle(o);
 }
 
+unsigned order_ahead(struct order *o, uint64_t track,
+		     const struct track_place *place, unsigned most)
+{
+	uint64_t in_slot;
+	const struct order_slot *slot = order_slot_of(o, track, &in_slot);
+	struct track_place there;
+
+	if (slot->tracks > 2 && in_slot + most >= slot->tracks)
+		most = (unsigned)(slot->tracks - in_slot);
+	for (unsigned i = 1; i <= most; i++) {
+		order_place(o, track + i, &there);
+		if (there.cylinder == place->cylinder &&
+		    there.head == place->head)
+			return i;
+	}
+	return 0;
+}
+
 /* ---- which orders there are ---- */
 
 /* The slots of the tracks found last: slot[0] is that of the last ones. */
@@ -150,21 +168,6 @@ static bool make_order(struct order *o, const struct order_slot *slot,
 	return true;
 }
 
-/* Does an order go on at a place, behind the last of these slots, with its slot
- * i? */
-static bool goes_on_with(const struct order *o, unsigned i,
-			 const struct track_place *place,
-			 const struct order_slot *slot, unsigned n)
-{
-	const struct order_slot *prev = &o->slot[i ? i - 1 : o->slots - 1];
-	int64_t wrap = i ? 0 : o->cylinder_step;
-
-	return n && slot->head == prev->head && slot->step == prev->step &&
-	       slot->tracks == prev->tracks &&
-	       place->cylinder - slot->cylinder ==
-		       o->slot[i].cylinder + wrap - prev->cylinder;
-}
-
 /* Moves an order that was to where its slot i begins at a place. */
 static void move_order(struct order *o, const struct order *from, unsigned i,
 		       const struct track_place *place)
@@ -173,6 +176,7 @@ static void move_order(struct order *o, const struct order *from, unsigned i,
 	o->cylinder_step = from->cylinder_step;
 	for (unsigned k = 0; k < from->slots; k++) {
 		o->slot[k] = from->slot[(i + k) % from->slots];
+		o->slot[k].seen = o->slot[k].times = 0;
 		o->slot[k].cylinder += place->cylinder - from->slot[i].cylinder;
 		if (i + k >= from->slots)
 			o->slot[k].cylinder += from->cylinder_step;
@@ -205,33 +209,35 @@ static void split_turns(struct order *o)
 }
 
 bool order_recognise(struct order *o, const struct track_runs *runs,
-		     size_t from, const struct track_place *place,
-		     struct order *last, bool followed)
+		     size_t from, const struct track_place *place)
 {
 	struct order_slot slot[LOOKS];
-	unsigned n = last_slots(runs, from, slot), i = 0;
-	bool found = make_order(o, slot, n) && o->slot[0].head == place->head &&
-		     o->slot[0].cylinder == place->cylinder;
 
-	if (found) {
-		*last = *o;
-	} else {
-		while (i < last->slots && (last->slot[i].head != place->head ||
-					   !(followed ||
-					     goes_on_with(last, i, place, slot,
-							  n))))
-			i++;
-		found = i < last->slots;
-		if (found)
-			move_order(o, last, i, place);
-	}
-	if (!found) {
+	if (!make_order(o, slot, last_slots(runs, from, slot)) ||
+	    o->slot[0].head != place->head ||
+	    o->slot[0].cylinder != place->cylinder) {
 		o->slots = 0;
 		return false;
 	}
 	split_turns(o);
 	order_settle(o);
 	return true;
+}
+
+bool order_resume(struct order *o, const struct order *last,
+		  const struct track_place *place,
+		  const struct track_place *next)
+{
+	for (unsigned i = 0; i < last->slots; i++) {
+		if (last->slot[i].head != place->head)
+			continue;
+		move_order(o, last, i, place);
+		order_settle(o);
+		if (order_ahead(o, 0, next, 1))
+			return true;
+	}
+	o->slots = 0;
+	return false;
 }
 
 bool order_odd(struct order *o, uint64_t track, int32_t more)
@@ -285,18 +291,4 @@ uint64_t order_region_last(struct order *o, uint64_t track)
 		if (next.cylinder != here.cylinder)
 			return track;
 	}
-}
-
-unsigned order_ahead(struct order *o, uint64_t track,
-		     const struct track_place *place, unsigned most)
-{
-	struct track_place there;
-
-	for (unsigned i = 1; i <= most; i++) {
-		order_place(o, track + i, &there);
-		if (there.cylinder == place->cylinder &&
-		    there.head == place->head)
-			return i;
-	}
-	return 0;
 }

@@ -58,14 +58,16 @@ uint64_t order_blocks(struct order *order, uint64_t track);
 void order_begin(struct order *order, const struct track_place *place,
 		 const struct track_place *next, uint32_t blocks);
 
-/*
- * An order that goes on at a place: the one that the last of the tracks found
- * (from the run `from` on) repeat, which becomes *last, or else *last.
- * `followed`: that was the order until here.  Its sizes are not seen then.
- */
+/* The order that the last of the tracks found (from the run `from` on) repeat,
+ * if it goes on at a place. */
 bool order_recognise(struct order *order, const struct track_runs *runs,
-		     size_t from, const struct track_place *place,
-		     struct order *last, bool followed);
+		     size_t from, const struct track_place *place);
+
+/* An order that was, from the slot on that begins at a place and is followed by
+ * the track at `next`.  Its sizes are not seen. */
+bool order_resume(struct order *order, const struct order *last,
+		  const struct track_place *place,
+		  const struct track_place *next);
 
 /* The track holds so many more blocks than its slot says.  True: so have some
  * before it; another zone has begun, in which this slot (in cylinder order,
@@ -76,8 +78,8 @@ bool order_odd(struct order *order, uint64_t track, int32_t more);
  * a surface. */
 uint64_t order_region_last(struct order *order, uint64_t track);
 
-/* Tracks from `track` to the next one that lies there, at most `most`; 0: none
- * of them does. */
+/* Tracks from `track` to the next one that lies there, at most `most` and not
+ * beyond the first of the next sweep; 0: none of them does. */
 unsigned order_ahead(struct order *order, uint64_t track,
 		     const struct track_place *place, unsigned most);
 

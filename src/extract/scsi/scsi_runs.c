@@ -24,7 +24,8 @@ static bool goes_on(const struct track_run *last, const struct track_run *run)
 
 int runs_add(struct track_runs *runs, const struct track_run *run)
 {
-	struct track_run *last = runs->n ? &runs->v[runs->n - 1] : NULL;
+	struct track_run *last = runs->n > runs->sealed ?
+				 &runs->v[runs->n - 1] : NULL;
 	int err;
 
 	if (last && goes_on(last, run)) {

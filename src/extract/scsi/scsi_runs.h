@@ -30,9 +30,11 @@ struct track_run {
 struct track_runs {
 	struct track_run *v;
 	size_t n, room;
+	size_t sealed;		/* these stay as they are */
 };
 
-/* What is appended goes on from the last one where it can.  -ENOMEM */
+/* What is appended goes on from the last one where it can, unless that is
+ * sealed.  -ENOMEM */
 int runs_add(struct track_runs *runs, const struct track_run *run);
 
 /*

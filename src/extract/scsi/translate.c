@@ -32,8 +32,8 @@ struct translate {
 	struct scsi_port *port;
 	uint64_t blocks;
 	bool by_code;		/* RECEIVE with PCV */
-	enum scsi_address_format block, place, back;
-	bool can_back;
+	enum scsi_address_format block, place;
+	uint32_t pitch;
 	uint8_t alternate;	/* flags that say so */
 	uint64_t count;
 };
@@ -123,30 +123,9 @@ int translate_block(struct translate *t, uint64_t lba,
 	if (err)
 		return err;
 	scsi_address_get(t->place, answer.address, &out->address);
+	out->address.at /= t->pitch;
 	out->alternate = answer.flags & t->alternate;
 	return 0;
-}
-
-int translate_back(struct translate *t, const struct scsi_address *from,
-		   uint64_t *lba)
-{
-	struct answer answer;
-	uint8_t address[8];
-	int err;
-
-	if (!t->can_back)
-		return -EOPNOTSUPP;
-	if (!scsi_address_put(t->place, from, address))
-		return -EINVAL;
-	err = page_ask(t, t->place, address, t->back, &answer);
-	if (err == -EOPNOTSUPP)
-		return -ENODATA;	/* no such place */
-	if (err)
-		return err;
-	if (answer.flags & RESERVED_AREA)
-		return -ENODATA;
-	*lba = scsi_address_lba(t->back, answer.address);
-	return *lba < t->blocks ? 0 : -ENODATA;
 }
 
 /* ---- Its habits ---- */
@@ -180,25 +159,22 @@ static int find_formats(struct translate *t)
 	return -EOPNOTSUPP;
 }
 
-/* The way back is tried with an address that the drive gave itself. */
-static void find_back(struct translate *t)
+/* Bytes, or 1, from sector to sector: where it is least nothing was slipped
+ * between them. */
+static void find_pitch(struct translate *t)
 {
-	static const enum scsi_address_format blocks[] = {
-		SCSI_LONG_BLOCK, SCSI_SHORT_BLOCK,
-	};
-	struct translate_place place;
-	uint64_t lba;
-	unsigned i;
+	struct translate_place a, b;
+	uint32_t least = UINT32_MAX, off;
 
-	if (translate_block(t, t->blocks / 2, &place))
-		return;
-	for (i = 0; i < 2 && !t->can_back; i++) {
-		t->back = blocks[i];
-		t->can_back = true;
-		if (translate_back(t, &place.address, &lba) ||
-		    lba != t->blocks / 2)
-			t->can_back = false;
+	for (unsigned i = 0; i < LOOKS; i++) {
+		if (translate_block(t, t->blocks / LOOKS * i, &a) ||
+		    translate_block(t, t->blocks / LOOKS * i + 1, &b) ||
+		    b.address.at <= a.address.at)
+			continue;
+		off = b.address.at - a.address.at;
+		least = off < least ? off : least;
 	}
+	t->pitch = least < UINT32_MAX ? least : 1;
 }
 
 /* "On an alternate track, or not to be told": on all tracks that is no news. */
@@ -226,13 +202,14 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 		return -ENOMEM;
 	t->port = port;
 	t->blocks = blocks;
+	t->pitch = 1;
 	err = find_formats(t);
 	if (err) {
 		free(t);
 		return err;
 	}
 	find_alternates(t);
-	find_back(t);
+	find_pitch(t);
 	*out = t;
 	return 0;
 }
@@ -240,16 +217,6 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 void translate_close(struct translate *t)
 {
 	free(t);
-}
-
-bool translate_in_bytes(const struct translate *t)
-{
-	return t->place == SCSI_BYTES_FROM_INDEX || t->place == SCSI_EXT_BYTES;
-}
-
-bool translate_goes_back(const struct translate *t)
-{
-	return t->can_back;
 }
 
 uint64_t translate_count(const struct translate *t)

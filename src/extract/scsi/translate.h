@@ -16,7 +16,7 @@
 struct translate;
 
 struct translate_place {
-	struct scsi_address address;
+	struct scsi_address address;	/* of a sector, more or less */
 	bool alternate;		/* not where it was made: reassigned */
 };
 
@@ -25,20 +25,9 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 		   struct translate **translate);
 void translate_close(struct translate *translate);
 
-/* Addresses count bytes from the index, not sectors. */
-bool translate_in_bytes(const struct translate *translate);
-
 /* -ENODATA: the drive does not say. */
 int translate_block(struct translate *translate, uint64_t lba,
 		    struct translate_place *out);
-
-/* The block at a physical address; -ENODATA: there is none (a defect, a
- * spare, no such place), -EOPNOTSUPP: the drive translates one way only. */
-int translate_back(struct translate *translate,
-		   const struct scsi_address *address, uint64_t *lba);
-
-/* Does translate_back work? */
-bool translate_goes_back(const struct translate *translate);
 
 /* Commands that were sent. */
 uint64_t translate_count(const struct translate *translate);

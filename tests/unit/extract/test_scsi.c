@@ -127,17 +127,14 @@ static void bench_map(struct bench *b)
 static const struct scsi_target_habits habits[] = {
 	{ 0 },
 	{ .capacity_10_only = true },
-	{ .long_only = true, .short_reserved = true },
-	{ .short_only = true, .forward_only = true },
+	{ .short_only = true },
 	{ .bytes_only = true },
 	{ .extended_only = true, .last_page_only = true },
 	{ .bytes_only = true, .extended_only = true },
 	{ .attention = 97 },
-	{ .nowhere_refused = true },
-	{ .short_only = true, .short_page = true },
 	{ .two_places = true, .alternate_track = true },
 	{ .block_bytes = 4096 },
-	{ .block_bytes = 4096, .forward_only = true },
+	{ .block_bytes = 4096, .bytes_only = true },
 };
 
 START_TEST(habits_of_drives)
@@ -277,7 +274,7 @@ START_TEST(a_map_costs_what_is_irregular)
 
 	bench_open(&b, 2, UINT64_C(20000000000), &h);
 	bench_map(&b);
-	ck_assert_uint_lt(b.map.translations, 8 * b.map.odd + 1000);
+	ck_assert_uint_lt(b.map.translations, 16 * b.map.odd + 1000);
 	ck_assert(!b.map.walked);
 	bench_close(&b);
 }
@@ -297,7 +294,7 @@ static const struct {
 	{ 261, UINT64_C(10000000000), { 0 }, false, 0 },
 	{ 264, UINT64_C(10000000000), { 0 }, false, 0 },
 	{ 7, UINT64_C(73000000000), { 0 }, false, 0 },
-	{ 12, UINT64_C(73000000000), { .forward_only = true }, false, 0 },
+	{ 12, UINT64_C(73000000000), { 0 }, false, 0 },
 	{ 10, UINT64_C(73000000000), { 0 }, false, 0 },
 	/* Two zones whose cylinders hold the same, a slip before the first. */
 	{ 125, UINT64_C(10000000000), { 0 }, false, 0 },
@@ -311,7 +308,7 @@ static const struct {
 	{ 7205, UINT64_C(2000000000), { 0 }, true, 0.05 },
 	{ 7495, UINT64_C(2000000000), { 0 }, true, 0 },
 	/* A zone that begins at the other end of its cylinder. */
-	{ 7016, UINT64_C(2000000000), { .forward_only = true }, false, 0.022 },
+	{ 7016, UINT64_C(2000000000), { 0 }, false, 0.022 },
 	/* Part of a track that is as long as one with the next zone's first,
 	 * behind another track of its head. */
 	{ 353, UINT64_C(20000000000), { .bytes_only = true }, false, 0.01 },
@@ -330,6 +327,10 @@ static const struct {
 	{ 7299, UINT64_C(10000000000), { 0 }, true, 0.05 },
 	/* A size learned from a scratch, and a sum that is right by it. */
 	{ 20252, UINT64_C(1000000000), { .bytes_only = true }, true, 0.05 },
+	/* Spares that make up for what two slips of three lost. */
+	{ 500768, UINT64_C(4000000000), { 0 }, true, 0.05 },
+	{ 702316, UINT64_C(4000000000), { 0 }, true, 0.05 },
+	{ 700695, UINT64_C(9000000000), { 0 }, true, 0 },
 	/* A sweep that comes from the other end. */
 	{ 126, UINT64_C(2000000000), { .bytes_only = true,
 				       .extended_only = true,
@@ -433,32 +434,6 @@ START_TEST(interrupted)
 					options.blocks, &b.translate), 0);
 	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), -EINTR);
 	ck_assert_ptr_null(b.map.geom);
-	bench_close(&b);
-}
-END_TEST
-
-START_TEST(way_back)
-{
-	const struct scsi_target_habits h = { .short_reserved = true };
-	struct translate_place place;
-	struct bench b;
-	uint64_t block, i, blocks;
-
-	bench_open(&b, 5, UINT64_C(300000000), &h);
-	blocks = geom_sectors(b.truth) / (b.spec->logical_bytes / 512);
-	ck_assert_int_eq(translate_open(scsi_target_port(b.target), blocks,
-					&b.translate), 0);
-	for (i = 0; i < blocks; i += blocks / 100) {
-		ck_assert_int_eq(translate_block(b.translate, i, &place), 0);
-		if (place.alternate)
-			continue;
-		ck_assert_int_eq(translate_back(b.translate, &place.address,
-						&block), 0);
-		ck_assert_uint_eq(block, i);
-	}
-	place.address.at = 1u << 20;
-	ck_assert_int_eq(translate_back(b.translate, &place.address, &block),
-			 -ENODATA);
 	bench_close(&b);
 }
 END_TEST
@@ -657,7 +632,6 @@ int main(void)
 	tcase_add_test(tc, a_walk_is_right_too);
 	tcase_add_test(tc, no_page_is_said);
 	tcase_add_test(tc, interrupted);
-	tcase_add_test(tc, way_back);
 	tcase_add_test(tc, facts_of_a_drive);
 	tcase_add_loop_test(tc, settings_of_a_drive, 0, 2);
 	tcase_add_test(tc, ranges_that_do_not_fit);

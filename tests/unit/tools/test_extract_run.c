@@ -165,7 +165,6 @@ static void judge(const struct rig *r, struct model_error *judge)
 static const struct scsi_target_habits habits[] = {
 	{ 0 },
 	{ .attention = 97 },
-	{ .short_reserved = true },
 };
 
 START_TEST(scsi_then_angles)
