@@ -33,14 +33,24 @@
 #define ROUND_NS 1000u
 /* Idle time begins after this many times the recent gap of the foreground. */
 #define QUIET_GAPS 10u
-/* The guards behind free reads: one for the first of a gap, one for such a
+/*
+ * The guards behind free reads: one for the first of a gap, one for such a
  * first one that goes on where the last access ends, and one for the rest.
  * Each missed revolution widens its guard by 1/GUARD_PART turn, to
- * 1/GUARD_MOST_PART turn at most; the guard decays so that missed revolutions
- * cost 1/GUARD_COST of the time in equilibrium. */
-#define GUARD_COST 400u
+ * 1/GUARD_MOST_PART turn at most; the guard fades so that missed revolutions
+ * cost 1/GUARD_COST of the time in equilibrium: with what waits behind them the
+ * three together cost the foreground half a per cent.
+ *
+ * How late the host is now and then is not known at first.  So the first two
+ * begin with 1/GUARD_BEGIN turn, which fades as fast as if 1/GUARD_TRY of the
+ * time were to be lost, and half as fast after each missed turn: behind a host
+ * that is on time it is gone within some hundred reads.
+ */
+#define GUARD_COST 1024u
+#define GUARD_TRY 32u
+#define GUARD_BEGIN 16u
 #define GUARD_PART 64u
-#define GUARD_MOST_PART 8u
+#define GUARD_MOST_PART 4u
 #define GUARD_GAP_NS (50 * NS_PER_MS)
 /* A pause of the foreground that is longer than this is no gap within an
  * activity, and is not counted as one: a request that comes so seldom is
@@ -94,10 +104,20 @@ static void plan_check_delay(struct freeblock *fb,
 static bool stream_in_time(const struct freeblock *fb,
 			   const struct head_state *head_state)
 {
-	return !fb->extra_stream_ns ||
+	return !fb->extra_stream.ns ||
 	       head_state_start_ns(head_state, false) >=
 		       head_state->now_ns + head_state->read_overhead_ns +
-			       head_state->late_ns + fb->extra_stream_ns;
+			       head_state->late_ns + fb->extra_stream.ns;
+}
+
+static void extra_guards_begin(struct freeblock *fb, uint64_t turn_ns)
+{
+	if (fb->extra.cost)
+		return;
+	fb->extra = fb->extra_next = (struct extra_guard){
+		.ns = turn_ns / GUARD_BEGIN, .cost = GUARD_TRY,
+	};
+	fb->extra_stream = (struct extra_guard){ .cost = GUARD_COST };
 }
 
 static void plan_search(struct freeblock *fb,
@@ -115,14 +135,15 @@ static void plan_search(struct freeblock *fb,
 	struct gap_plan plan;
 	struct list *pos;
 
+	extra_guards_begin(fb, head_state->mech->period_ps / 1000);
 	if (!stream_in_time(fb, head_state))
 		guarded.stream_lbn = UINT64_MAX;
-	guarded.read_guard_ns += fb->extra_guard_ns;
+	guarded.read_guard_ns += fb->extra.ns;
 	/* A host that is late by this much may also be early now and then. */
-	guarded.read_early_ns += fb->extra_guard_ns / 4;
-	guarded.write_early_ns += fb->extra_guard_ns / 4;
-	guarded.read_next_guard_ns += fb->extra_next_guard_ns;
-	guarded.write_next_guard_ns += fb->extra_next_guard_ns;
+	guarded.read_early_ns += fb->extra.ns / 4;
+	guarded.write_early_ns += fb->extra.ns / 4;
+	guarded.read_next_guard_ns += fb->extra_next.ns;
+	guarded.write_next_guard_ns += fb->extra_next.ns;
 	list_for_each(pos, &fb->tasks)
 		tasks += freeblock_set_sectors(of_link(pos)->set) > 0;
 	query.steps = STEPS / (tasks ? tasks : 1);
@@ -616,17 +637,19 @@ static void delay_count(struct freeblock *fb, const char *task,
 }
 
 /* Widens a guard after a missed turn; time narrows it. */
-static void extra_guard_move(uint64_t *guard_ns, uint64_t turn_ns,
+static void extra_guard_move(struct extra_guard *guard, uint64_t turn_ns,
 			     uint64_t since_ns, bool missed)
 {
-	uint64_t fade_ns = since_ns / GUARD_COST / GUARD_PART;
+	uint64_t fade_ns = since_ns / guard->cost / GUARD_PART;
 
-	if (missed)
-		*guard_ns += turn_ns / GUARD_PART;
-	else
-		*guard_ns -= fade_ns < *guard_ns ? fade_ns : *guard_ns;
-	if (*guard_ns > turn_ns / GUARD_MOST_PART)
-		*guard_ns = turn_ns / GUARD_MOST_PART;
+	if (missed) {
+		guard->ns += turn_ns / GUARD_PART;
+		guard->cost *= guard->cost < GUARD_COST ? 2 : 1;
+	} else {
+		guard->ns -= fade_ns < guard->ns ? fade_ns : guard->ns;
+	}
+	if (guard->ns > turn_ns / GUARD_MOST_PART)
+		guard->ns = turn_ns / GUARD_MOST_PART;
 }
 
 /*
@@ -646,11 +669,11 @@ static void extra_guards_follow(struct freeblock *fb,
 	fb->narrowed_ns = over_ns;
 	if (since_ns > GUARD_GAP_NS)
 		since_ns = GUARD_GAP_NS;
-	extra_guard_move(&fb->extra_guard_ns, watch->turn_ns, since_ns,
+	extra_guard_move(&fb->extra, watch->turn_ns, since_ns,
 			 missed && watch->first_late && !watch->streams);
-	extra_guard_move(&fb->extra_stream_ns, watch->turn_ns, since_ns,
+	extra_guard_move(&fb->extra_stream, watch->turn_ns, since_ns,
 			 missed && watch->first_late && watch->streams);
-	extra_guard_move(&fb->extra_next_guard_ns, watch->turn_ns, since_ns,
+	extra_guard_move(&fb->extra_next, watch->turn_ns, since_ns,
 			 missed && !watch->first_late);
 }
 

@@ -56,6 +56,14 @@ struct delay_check {
 	uint64_t turn_ns;		/* 0: nothing is watched */
 };
 
+/* What is added to a guard so that missed turns cost no more than their part of
+ * the time. */
+struct extra_guard {
+	uint64_t ns;
+	uint32_t cost;	/* it fades so fast that misses cost 1/cost of the time
+			 * in equilibrium; 0: it has not begun */
+};
+
 struct freeblock {
 	struct queue *queue;
 	const struct geom *geom;
@@ -89,7 +97,7 @@ struct freeblock {
 	 * to the host's lateness for one that goes on where the last access
 	 * ends: that has no guard, but must be there before the head goes on
 	 * turning. */
-	uint64_t extra_guard_ns, extra_next_guard_ns, extra_stream_ns;
+	struct extra_guard extra, extra_next, extra_stream;
 	uint64_t narrowed_ns;		/* when the guards were last reduced */
 
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
