@@ -196,6 +196,27 @@ for _ in 1 2 3; do
 			fail "a torn file"
 	done
 done
+# The same of digests; what does not change has its own.
+cat >"$work/contents.py" <<'END'
+import sys
+for c in b"\0" + bytes(range(65, 91)):
+    with open("%s/%d" % (sys.argv[1], c), "wb") as f:
+        f.write(bytes([c]) * 300000)
+END
+mkdir "$work/contents"
+python3 "$work/contents.py" "$work/contents"
+find "$work/contents" -type f | python3 "$work/verity.py" |
+	sed 's/ .*//' >"$work/may"
+find "$mnt/tree" -type f ! -name 'moving*' | python3 "$work/verity.py" |
+	sort >"$work/want"
+for _ in 1 2 3; do
+	scan --promote-last 100 --sum >"$work/sums" ||
+		fail "digests while files change"
+	grep -v '^#\|/moving' "$work/sums" | sort | cmp - "$work/want" ||
+		fail "digests beside files that change"
+	[ "$(sed -n 's/ .*\/moving.$//p' "$work/sums" |
+	     grep -cxFf "$work/may")" -eq 4 ] || fail "a digest of a torn file"
+done
 : >"$work/stop"
 wait $changer
 
