@@ -369,9 +369,6 @@ static int run_heads(void *arg)
 		msg_info("%s in cylinder order%s",
 			 count_text(heads.surfaces, "surface").s,
 			 heads.back ? ", forth and back" : "");
-	else if (!heads.group)
-		msg_info("%s, one after another in each zone",
-			 count_text(heads.surfaces, "surface").s);
 	else
 		msg_info("%s in groups of %s",
 			 count_text(heads.surfaces, "surface").s,
