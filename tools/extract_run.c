@@ -36,11 +36,6 @@
 /* The state is saved this often, so a run that is killed loses ten seconds of
  * its work. */
 #define SAVE_NS (10 * NS_PER_SECOND)
-/* Boundaries checked by samples: 3,000 good ones mean, with 95 % confidence,
- * at most one error in a thousand. */
-#define TRACKS_A_CHECK 200u
-#define LEAST_CHECKS 500u
-#define MOST_CHECKS 3000u
 /* A disk of up to this many tracks is checked track by track, a larger one by
  * samples. */
 #define VERIFY_ALL 600u
@@ -208,25 +203,6 @@ static int map_progress(const struct map_progress *progress, void *arg)
 	return 0;
 }
 
-static int map_all(struct mapping *m)
-{
-	struct extract_run *run = m->run;
-	uint64_t sectors = run->prober->limits->sectors;
-	uint64_t checks;
-	int err;
-
-	if (run->quick)
-		return map_quick(m->map, QUICK_MAP_NS);
-	err = map_extract(m->map, 0, sectors);
-	if (err)
-		return err;
-	map_get_stats(m->map, &run->map);
-	checks = run->map.tracks / TRACKS_A_CHECK;
-	checks = checks < LEAST_CHECKS ? LEAST_CHECKS :
-		 checks > MOST_CHECKS ? MOST_CHECKS : checks;
-	return map_verify(m->map, 0, sectors, checks);
-}
-
 static bool translate_progress(void *arg, uint64_t done, uint64_t blocks)
 {
 	const struct extract_run *run = arg;
@@ -281,7 +257,9 @@ static int run_map(void *arg)
 	if (!err && run->state->map && map_load(m.map, run->state->map))
 		msg_info("the tracks are measured from the beginning");
 	if (!err)
-		err = map_all(&m);
+		err = run->quick ? map_quick(m.map, QUICK_MAP_NS) :
+				   map_extract(m.map, 0, run->prober->
+							 limits->sectors);
 	if (m.map) {
 		kept = map_keep(&m);
 		err = err ? err : kept;

@@ -23,8 +23,6 @@
  * STEP_MIN_SECTORS. */
 #define STEPS 256u
 #define STEP_MIN_SECTORS 65536u
-/* Boundaries of a finished map that are verified. */
-#define CHECKS 512u
 /* An interrupted measurement of mechanics or angles is begun anew, up to this
  * number of tries. */
 #define MECH_TRIES 3u
@@ -165,11 +163,6 @@ static int refine_tracks(struct refine *r, struct coro *coro)
 		map_forget_clock(r->map);
 		if (!err)
 			err = refine_steps(r, coro);
-	}
-	if (!err) {
-		do {
-			err = map_verify(r->map, 0, all, CHECKS);
-		} while (goes_on(r, err));
 	}
 	return err;
 }

@@ -4,6 +4,8 @@
  *
  *   extract_lab [--seed N] [--limit SECTORS] [--verify CHECKS] [--why] SPEC...
  *
+ * --verify: then so many boundaries are looked at as extraction does it at its
+ * end.
  * --why: a line for what is unknown, with the true tracks there: sectors of how
  * many around, zone, and by how many percent of a turn the angle leaps between.
  * A SPEC is a file, or "random:SEED[,KEY=VALUE...]" (sim/specgen.h).
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #include "diskmodel/spec.h"
+#include "extract/drive/verify.h"
 #include "extract/probe/phase.h"
 #include "sim/drive.h"
 #include "sim/specgen.h"
@@ -140,6 +143,7 @@ static int run(const struct lab *lab, const char *path)
 {
 	struct extract_rig rig;
 	struct extract_verdict v;
+	struct verify checked;
 	struct map_stats s;
 	struct spec *spec;
 	struct geom *geom;
@@ -159,9 +163,10 @@ static int run(const struct lab *lab, const char *path)
 		err = lab->quick_ms ? map_quick(map, lab->quick_ms * 1000000) :
 				      map_extract(map, 0, end);
 	if (!err)
-		err = map_verify(map, 0, end, lab->checks);
-	if (!err)
 		err = map_geom(map, &geom);
+	if (!err)
+		err = verify_boundaries(&rig.prober, geom, o.period_ps,
+					(unsigned)lab->checks, &checked);
 	if (err) {
 		printf("%s: error %d\n", path, err);
 		return 1;
@@ -170,7 +175,7 @@ static int run(const struct lab *lab, const char *path)
 	map_get_stats(map, &s);
 	printf("%-28s tracks %8ju wrong %ju unknown %.4f%% (%.4f%%) reads %ju "
 	       "%.4f/track %.1f s leaps %ju events %ju odd %ju gone %ju "
-	       "hits %ju evict %ju checks %ju failed %ju noise %.4f "
+	       "hits %ju evict %ju checks %u of %u failed %ju noise %.4f "
 	       "angle p99 %.4f first wrong %ju\n",
 	       strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
 	       (uintmax_t)s.tracks, (uintmax_t)v.wrong,
@@ -180,7 +185,8 @@ static int run(const struct lab *lab, const char *path)
 	       (double)s.disk_ns * 1e-9, (uintmax_t)s.leaps,
 	       (uintmax_t)s.events, (uintmax_t)s.slips, (uintmax_t)s.gone,
 	       (uintmax_t)s.hits, (uintmax_t)s.evictions,
-	       (uintmax_t)s.checks, (uintmax_t)s.failed, s.noise, v.angle_p99,
+	       checked.right, checked.right + checked.wrong,
+	       (uintmax_t)s.failed, s.noise, v.angle_p99,
 	       (uintmax_t)v.first_wrong);
 	for (int i = 0; i < READER_PURPOSES; i++)
 		printf("    %-6s %9ju reads %8.1f s\n", purposes[i],

@@ -1,5 +1,5 @@
 /*
- * map.c - ranges of a disk: walked one after another, proven, verified.
+ * map.c - ranges of a disk: walked one after another, and proven.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,6 @@
 #include "extract/probe/calibrate.h"
 #include "extract/track/even.h"
 #include "extract/track/map_state.h"
-#include "extract/track/sample.h"
 #include "extract/track/seam.h"
 #include "extract/track/segment.h"
 
@@ -697,58 +696,5 @@ int map_quick(struct map *map, uint64_t most_ns)
 	}
 	map->dense = dense;
 	map->deadline_ns = 0;
-	return err;
-}
-
-/* ---- verification ---- */
-
-/* The tracks that have units in [first, end), once more. */
-static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
-{
-	uint64_t far = context(m), from = first > far ? first - far : 0;
-	uint64_t to = end + far < m->reader.units ? end + far :
-						    m->reader.units;
-	int err = prove_add(&m->prove, first, end), dropped;
-
-	if (!err)
-		err = settle(m, from, to, to);
-	m->walk.there = false;
-	dropped = drop_unproven(m);
-	return err ? err : dropped;
-}
-
-/* A boundary behind a unit, and the tracks beside it if it is not where it
- * should be. */
-static int verify_at(struct map *m, uint64_t unit)
-{
-	struct sample s;
-	int err = map_tick(m);
-
-	if (!err)
-		err = sample_boundary(&m->reader, &m->store, unit, &s);
-	if (err || !s.seen)
-		return err;
-	m->checks++;
-	return s.fits ? 0 : verify_tracks_of(m, s.before.first,
-					     s.behind.first + s.behind.size);
-}
-
-int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
-{
-	struct env *env = map->reader.prober->env;
-	uint64_t began_ns = env_now_ns(env);
-	uint64_t a = map_unit_of(map, first), b = map_unit_of(map, end);
-	uint64_t each = checks ? (b - a) / checks : 0;
-	enum reader_purpose was;
-	int err = prepare(map);
-
-	was = reader_set_purpose(&map->reader, READER_PROOF);
-	/* All of them have been looked at. */
-	if (is_dense(map))
-		checks = 0;
-	for (uint64_t i = 0; i < checks && !err && each; i++)
-		err = verify_at(map, a + i * each + env_random(env) % each);
-	reader_set_purpose(&map->reader, was);
-	map->spent_ns += env_now_ns(env) - began_ns;
 	return err;
 }

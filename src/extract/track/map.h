@@ -42,12 +42,12 @@ struct map_options {
 
 struct map_stats {
 	uint64_t reads, hits, evictions, errors;
-	uint64_t disk_ns;	/* in map_extract and map_verify */
+	uint64_t disk_ns;	/* in map_extract */
 	uint64_t tracks;	/* known */
 	uint64_t known_sectors, unknown_sectors; /* decided to be unknown */
 	uint64_t leaps, events;	/* leaps that failed */
 	uint64_t slips, gone;	/* odd tracks, tracks without sectors */
-	uint64_t checks, failed;	/* of map_verify */
+	uint64_t failed;	/* stretches that were refuted */
 	uint64_t reads_for[READER_PURPOSES], ns_for[READER_PURPOSES];
 	double noise;		/* revolutions */
 	double period_ns;	/* as refined, */
@@ -61,11 +61,6 @@ void map_close(struct map *map);
 /* Maps [first, end) as far as it is not mapped; whole tracks, perhaps a few
  * more. */
 int map_extract(struct map *map, uint64_t first, uint64_t end);
-
-/* Looks at `checks` boundaries in [first, end), spread evenly.  Around one that
- * is wrong the map is forgotten and made again. */
-int map_verify(struct map *map, uint64_t first, uint64_t end,
-	       uint64_t checks);
 
 /*
  * Within `most_ns`, what serves best: the beginning of the disk, and as many

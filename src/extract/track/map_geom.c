@@ -130,7 +130,6 @@ void map_get_stats(const struct map *map, struct map_stats *stats)
 		.events = map->walk.events,
 		.slips = map->walk.slips,
 		.gone = map->walk.gone,
-		.checks = map->checks,
 		.failed = map->failed,
 		.noise = r->noise,
 		.period_ns = r->phase.period_ns,

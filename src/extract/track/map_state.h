@@ -35,7 +35,7 @@ struct map {
 	uint64_t told_ns;
 	uint64_t spent_ns;
 	uint64_t gaps_ns;	/* of that, on what others left unknown */
-	uint64_t checks, failed;
+	uint64_t failed;
 };
 
 /* The unit that holds a sector; behind the last one the number of units. */
