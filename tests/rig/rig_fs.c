@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check/check.h"
@@ -276,4 +277,32 @@ int rig_removexattr(struct rig *rig, uint64_t ino, const char *name)
 			    .name2 = name };
 
 	return rig_do(rig, &op);
+}
+
+uint64_t rig_sector_of(struct rig *rig, uint64_t ino, uint64_t offset)
+{
+	struct fs_extent list[64];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .buffer = list,
+			    .size = 64 };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	for (uint64_t i = 0; i < op.result && i < 64; i++)
+		if (offset >= list[i].offset &&
+		    offset < list[i].offset + list[i].bytes)
+			return list[i].lbn + (offset - list[i].offset) / 512;
+	ck_abort_msg("no such block");
+	return 0;
+}
+
+json_t *rig_errors(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_ERRORS };
+	json_t *array;
+
+	rig_settle(rig);
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	array = json_loads(op.buffer, 0, NULL);
+	free(op.buffer);
+	ck_assert_ptr_nonnull(array);
+	return array;
 }

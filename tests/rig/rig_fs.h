@@ -6,6 +6,7 @@
 #ifndef TRAX_RIG_RIG_FS_H
 #define TRAX_RIG_RIG_FS_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "fs/fs.h"
@@ -57,5 +58,11 @@ int rig_setxattr(struct rig *rig, uint64_t ino, const char *name,
 int rig_getxattr(struct rig *rig, uint64_t ino, const char *name, void *value,
 		 size_t bytes);
 int rig_removexattr(struct rig *rig, uint64_t ino, const char *name);
+
+/* The sector in which a byte of a file lies. */
+uint64_t rig_sector_of(struct rig *rig, uint64_t ino, uint64_t offset);
+/* The damage that is noted, when nothing is left to be noted: an array that the
+ * caller frees. */
+json_t *rig_errors(struct rig *rig);
 
 #endif

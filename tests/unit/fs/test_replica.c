@@ -1209,23 +1209,6 @@ END_TEST
 
 /* ---- Damage ---- */
 
-static uint64_t lbn_of(struct rig *rig, uint64_t ino, uint64_t offset)
-{
-	struct fs_extent extents[64];
-	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .size = 64,
-			    .buffer = extents };
-	size_t i;
-
-	ck_assert_int_eq(rig_do(rig, &op), 0);
-	for (i = 0; i < op.result; i++)
-		if (extents[i].offset <= offset &&
-		    offset < extents[i].offset + extents[i].bytes)
-			return extents[i].lbn +
-			       (offset - extents[i].offset) / 512;
-	ck_abort_msg("no extent");
-	return 0;
-}
-
 static void on_written(struct disk_request *req)
 {
 	*(bool *)req->owner = true;
@@ -1316,12 +1299,12 @@ START_TEST(bad_blocks_move)
 
 	open_with(&rig, 64, 11, 1);
 	ino = copied_file(&rig, whole);
-	lbn = lbn_of(&rig, ino, 20 * BLOCK);
+	lbn = rig_sector_of(&rig, ino, 20 * BLOCK);
 	damage(&rig, lbn, fail);
 	compare(&rig, &models[0]);
 	settle(&rig);
-	ck_assert_uint_ne(lbn_of(&rig, ino, 20 * BLOCK), lbn);
-	ck_assert_uint_eq(lbn_of(&rig, ino, 21 * BLOCK), lbn + 8);
+	ck_assert_uint_ne(rig_sector_of(&rig, ino, 20 * BLOCK), lbn);
+	ck_assert_uint_eq(rig_sector_of(&rig, ino, 21 * BLOCK), lbn + 8);
 	ck_assert_uint_eq(errors_count(rig.fs), 1);
 	text = errors_text(&rig);
 	ck_assert_ptr_nonnull(strstr(text, "\"path\": \"/d/copied\""));
@@ -1348,7 +1331,7 @@ START_TEST(bad_homes_move)
 
 	open_with(&rig, 64, 13, 1);
 	ino = copied_file(&rig, true);
-	lbn = lbn_of(&rig, ino, at);
+	lbn = rig_sector_of(&rig, ino, at);
 	damage(&rig, lbn, true);
 	noise(m->data + at, BLOCK / 2, &rng);
 	ck_assert_int_eq(do_write(&rig, ino, at, m->data + at,
@@ -1356,7 +1339,7 @@ START_TEST(bad_homes_move)
 	ck_assert_int_eq(do_fsync(&rig, ino), 0);
 	settle(&rig);
 	ck_assert_int_eq(rig_sync(&rig), 0);
-	ck_assert_uint_ne(lbn_of(&rig, ino, at), lbn);
+	ck_assert_uint_ne(rig_sector_of(&rig, ino, at), lbn);
 	sim_fault_clear(rig.sim);
 	rig_remount(&rig);
 	compare(&rig, m);
@@ -1373,7 +1356,7 @@ START_TEST(bad_copies_go)
 	open_with(&rig, 64, 13, 1);
 	ino = copied_file(&rig, false);
 	spoil(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 5);
-	damage(&rig, lbn_of(&rig, ino, 0), true);
+	damage(&rig, rig_sector_of(&rig, ino, 0), true);
 	/* Now neither is good: an error, noted. */
 	ck_assert_int_eq(do_read(&rig, ino, 0, buffer, BLOCK), -EIO);
 	settle(&rig);
@@ -1462,7 +1445,7 @@ START_TEST(without_a_copy_it_is_an_error)
 	open_with(&rig, 64, 12, 1);
 	ino = copied_file(&rig, false);
 	reclaim_all(&rig);
-	damage(&rig, lbn_of(&rig, ino, 20 * BLOCK), true);
+	damage(&rig, rig_sector_of(&rig, ino, 20 * BLOCK), true);
 	ck_assert_int_eq(do_read(&rig, ino, 10 * BLOCK, buffer, 20 * BLOCK),
 			 -EIO);
 	settle(&rig);

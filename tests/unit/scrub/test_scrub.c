@@ -105,33 +105,9 @@ static void run_pass(struct bench *b, struct scrub_status *s, unsigned turns)
 	} while (--turns && state_of(b, s) == SCRUB_RUNNING);
 }
 
-/* The errors that are noted, by the file system's own list. */
-static json_t *errors_of(struct bench *b)
-{
-	struct fs_op op = { .type = FS_ERRORS };
-	json_t *array;
-
-	rig_settle(&b->rig);
-	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
-	array = json_loads(op.buffer, 0, NULL);
-	free(op.buffer);
-	ck_assert_ptr_nonnull(array);
-	return array;
-}
-
 static uint64_t sector_of(struct bench *b, unsigned file, uint64_t offset)
 {
-	struct fs_extent list[64];
-	struct fs_op op = { .type = FS_EXTENTS, .ino = b->ino[file],
-			    .buffer = list, .size = 64 };
-
-	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
-	for (uint64_t i = 0; i < op.result && i < 64; i++)
-		if (offset >= list[i].offset &&
-		    offset < list[i].offset + list[i].bytes)
-			return list[i].lbn + (offset - list[i].offset) / 512;
-	ck_abort_msg("no such block");
-	return 0;
+	return rig_sector_of(&b->rig, b->ino[file], offset);
 }
 
 START_TEST(all_is_read)
@@ -150,7 +126,7 @@ START_TEST(all_is_read)
 	ck_assert_uint_gt(s.run_sectors, 15 << 10);
 	ck_assert_uint_eq(s.done_sectors, s.run_sectors);
 	ck_assert_uint_le(s.done_sectors, s.all_sectors);
-	errors = errors_of(&b);
+	errors = rig_errors(&b.rig);
 	ck_assert_uint_eq(json_array_size(errors), 0);
 	json_decref(errors);
 	text = scrub_json(b.scrub);
@@ -175,7 +151,7 @@ START_TEST(damage_is_named)
 			 0);
 	run_pass(&b, &s, MAX_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
-	errors = errors_of(&b);
+	errors = rig_errors(&b.rig);
 	ck_assert_uint_ge(json_array_size(errors), 2);
 	first = second = NULL;
 	json_array_foreach(errors, i, error) {
@@ -335,7 +311,7 @@ START_TEST(nodes_are_healed)
 	ck_assert_int_eq(flip ? sim_flip(b.rig.sim, at + 31, 1000) :
 				sim_damage(b.rig.sim, at + 9, 1), 0);
 	run_pass(&b, &s, MAX_TURNS);
-	errors = errors_of(&b);
+	errors = rig_errors(&b.rig);
 	ck_assert_uint_eq(json_array_size(errors), 1);
 	error = json_array_get(errors, 0);
 	ck_assert(json_is_true(json_object_get(error, "healed")));
@@ -422,7 +398,7 @@ START_TEST(copies_are_judged)
 	run_pass(&b, &s, MAX_TURNS);
 	ck_assert_uint_eq(s.errors, 1);
 	ck_assert_uint_eq(b.rig.fs->replicas->stats.bad, 1);
-	errors = errors_of(&b);
+	errors = rig_errors(&b.rig);
 	ck_assert_uint_eq(json_array_size(errors), 1);
 	error = json_array_get(errors, 0);
 	ck_assert_str_eq(json_string_value(json_object_get(error, "path")),
@@ -459,7 +435,7 @@ START_TEST(change_is_no_damage)
 	} while (++turns < MAX_TURNS && (state_of(&b, &s) == SCRUB_RUNNING ||
 					 turns < 200));
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
-	errors = errors_of(&b);
+	errors = rig_errors(&b.rig);
 	ck_assert_msg(json_array_size(errors) == 0, "%s",
 		      json_dumps(errors, 0));
 	json_decref(errors);
@@ -626,7 +602,7 @@ START_TEST(suspects_are_not_stored)
 	scrub_resume(b.scrub);
 	run_pass(&b, &s, MAX_TURNS);
 	ck_assert_uint_eq(s.passes, 1);
-	errors = errors_of(&b);
+	errors = rig_errors(&b.rig);
 	ck_assert_uint_ge(json_array_size(errors), 40);
 	json_decref(errors);
 	scrub_close(b.scrub);

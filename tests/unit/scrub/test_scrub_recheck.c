@@ -108,22 +108,9 @@ static void run_pass(struct bench *b)
 	run(b);
 }
 
-static json_t *notes_of(struct bench *b)
-{
-	struct fs_op op = { .type = FS_ERRORS };
-	json_t *array;
-
-	rig_settle(&b->rig);
-	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
-	array = json_loads(op.buffer, 0, NULL);
-	free(op.buffer);
-	ck_assert_ptr_nonnull(array);
-	return array;
-}
-
 static size_t notes(struct bench *b)
 {
-	json_t *array = notes_of(b);
+	json_t *array = rig_errors(&b->rig);
 	size_t n = json_array_size(array);
 
 	json_decref(array);
@@ -142,17 +129,7 @@ static size_t recheck(struct bench *b)
 
 static uint64_t sector_of(struct bench *b, unsigned file, uint64_t offset)
 {
-	struct fs_extent list[64];
-	struct fs_op op = { .type = FS_EXTENTS, .ino = b->ino[file],
-			    .buffer = list, .size = 64 };
-
-	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
-	for (uint64_t i = 0; i < op.result && i < 64; i++)
-		if (offset >= list[i].offset &&
-		    offset < list[i].offset + list[i].bytes)
-			return list[i].lbn + (offset - list[i].offset) / 512;
-	ck_abort_msg("no such block");
-	return 0;
+	return rig_sector_of(&b->rig, b->ino[file], offset);
 }
 
 static void flip(struct bench *b, unsigned file, uint64_t offset)
@@ -185,7 +162,7 @@ START_TEST(what_became_whole_goes)
 	ck_assert_uint_eq(recheck(&b), 2);
 	ck_assert_int_eq(rig_unlink(&b.rig, 1, "file2"), 0);
 	ck_assert_uint_eq(recheck(&b), 1);
-	array = notes_of(&b);
+	array = rig_errors(&b.rig);
 	ck_assert_str_eq(json_string_value(json_object_get(
 		json_array_get(array, 0), "path")), "/file3");
 	json_decref(array);
