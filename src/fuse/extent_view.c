@@ -7,7 +7,8 @@
 #include "disk/disk.h"
 #include "fuse/extent_view.h"
 
-struct view_row {
+/* A row: the part of a run that lies on one track, or on whole ones. */
+struct extent_row {
 	struct fs_extent part;		/* offset, bytes, lbn, flags */
 	struct geom_track track;	/* the first of `tracks` */
 	uint64_t tracks;		/* 0: inline, on no track */
@@ -63,34 +64,34 @@ static uint64_t whole_tracks(struct cursor *c,
 	return sum;
 }
 
-static void cut_row(struct cursor *c, struct view_row *p)
+static void cut_row(struct cursor *c, struct extent_row *row)
 {
 	uint64_t sectors = (c->rest.bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
 	uint64_t n = 0;
 
-	geom_track_of(c->geom, c->rest.lbn, &p->track);
+	geom_track_of(c->geom, c->rest.lbn, &row->track);
 	c->looked++;
-	if (p->track.first == c->rest.lbn)
-		n = whole_tracks(c, &p->track, sectors, &p->tracks);
-	p->whole = n > 0;
-	if (!p->whole) {
-		p->tracks = 1;
-		n = p->track.first + p->track.sectors - c->rest.lbn;
+	if (row->track.first == c->rest.lbn)
+		n = whole_tracks(c, &row->track, sectors, &row->tracks);
+	row->whole = n > 0;
+	if (!row->whole) {
+		row->tracks = 1;
+		n = row->track.first + row->track.sectors - c->rest.lbn;
 	}
-	if (n * SECTOR_BYTES < p->part.bytes)
-		p->part.bytes = n * SECTOR_BYTES;
+	if (n * SECTOR_BYTES < row->part.bytes)
+		row->part.bytes = n * SECTOR_BYTES;
 	c->rest.lbn += n;
 }
 
-static bool next_row(struct cursor *c, struct view_row *p)
+static bool next_row(struct cursor *c, struct extent_row *row)
 {
 	if (!c->rest.bytes && !next_run(c))
 		return false;
-	*p = (struct view_row){ .part = c->rest };
+	*row = (struct extent_row){ .part = c->rest };
 	if (!c->rest.is_inline && c->rest.lbn < geom_sectors(c->geom))
-		cut_row(c, p);
-	c->rest.offset += p->part.bytes;
-	c->rest.bytes -= p->part.bytes;
+		cut_row(c, row);
+	c->rest.offset += row->part.bytes;
+	c->rest.bytes -= row->part.bytes;
 	return true;
 }
 
@@ -125,57 +126,57 @@ static const char *truth(bool yes)
 	return yes ? "true" : "false";
 }
 
-static size_t row_json(const struct view_row *p, char *s)
+static size_t row_json(const struct extent_row *row, char *s)
 {
-	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
+	unsigned long long offset = row->part.offset, bytes = row->part.bytes;
 	int n = snprintf(s, ROW_BYTES, "{\"offset\":%llu,\"length\":%llu",
 			 offset, bytes);
 
-	if (p->part.is_inline)
+	if (row->part.is_inline)
 		n += snprintf(s + n, ROW_BYTES - n, ",\"inline\":true");
-	if (p->tracks)
+	if (row->tracks)
 		n += snprintf(s + n, ROW_BYTES - n,
 			      ",\"lbn\":%llu,\"track\":%llu,\"tracks\":%llu,"
 			      "\"cylinder\":%u,\"surface\":%u,\"whole\":%s,"
 			      "\"known\":%s,\"placed_known\":%s",
-			      (unsigned long long)p->part.lbn,
-			      (unsigned long long)p->track.index,
-			      (unsigned long long)p->tracks,
-			      p->track.cylinder, p->track.surface,
-			      truth(p->whole), truth(p->track.known),
-			      truth(p->part.known));
-	if (p->part.unwritten)
+			      (unsigned long long)row->part.lbn,
+			      (unsigned long long)row->track.index,
+			      (unsigned long long)row->tracks,
+			      row->track.cylinder, row->track.surface,
+			      truth(row->whole), truth(row->track.known),
+			      truth(row->part.known));
+	if (row->part.unwritten)
 		n += snprintf(s + n, ROW_BYTES - n, ",\"unwritten\":true");
 	return (size_t)n + (size_t)snprintf(s + n, ROW_BYTES - n, "}");
 }
 
-static size_t row_text(const struct view_row *p, char *s)
+static size_t row_text(const struct extent_row *row, char *s)
 {
-	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
+	unsigned long long offset = row->part.offset, bytes = row->part.bytes;
 
-	if (p->part.is_inline)
+	if (row->part.is_inline)
 		return (size_t)snprintf(s, ROW_BYTES, "%llu %llu inline\n",
 					offset, bytes);
 	return (size_t)snprintf(s, ROW_BYTES,
 				"%llu %llu lbn %llu track %llu cylinder %u "
 				"surface %u %s%s\n", offset, bytes,
-				(unsigned long long)p->part.lbn,
-				(unsigned long long)p->track.index,
-				p->track.cylinder, p->track.surface,
-				p->whole ? "whole" : "part",
-				p->track.known ? "" : " guessed");
+				(unsigned long long)row->part.lbn,
+				(unsigned long long)row->track.index,
+				row->track.cylinder, row->track.surface,
+				row->whole ? "whole" : "part",
+				row->track.known ? "" : " guessed");
 }
 
 /* Appends the row or, when there is no room, nothing. */
-static bool print_row(struct extent_view *view, const struct view_row *p)
+static bool print_row(struct extent_view *view, const struct extent_row *row)
 {
 	bool json = view->style == EXTENT_VIEW_JSON, comma;
 	char s[ROW_BYTES];
 	size_t n;
 
-	if (p->part.offset + p->part.bytes <= view->from)
+	if (row->part.offset + row->part.bytes <= view->from)
 		return true;
-	n = json ? row_json(p, s) : row_text(p, s);
+	n = json ? row_json(row, s) : row_text(row, s);
 	comma = json && view->used > 1;
 	/* One byte stays free for the closing bracket. */
 	if (view->used + comma + n + json > view->room)
@@ -184,7 +185,7 @@ static bool print_row(struct extent_view *view, const struct view_row *p)
 		view->buffer[view->used++] = ',';
 	memcpy(view->buffer + view->used, s, n);
 	view->used += n;
-	view->from = p->part.offset + p->part.bytes;
+	view->from = row->part.offset + row->part.bytes;
 	return true;
 }
 
@@ -212,21 +213,21 @@ bool extent_view_add(struct extent_view *view, const struct fs_extent *extents,
 		.join = view->style == EXTENT_VIEW_JSON,
 	};
 	uint64_t from = view->from;
-	struct view_row p, next;
+	struct extent_row row, next;
 	bool more;
 
 	skip_to(&c, from);
-	more = next_row(&c, &p);
+	more = next_row(&c, &row);
 	while (more) {
 		more = next_row(&c, &next);
 		if (!more && !last && view->from > from)
 			return true;
-		if (!print_row(view, &p))
+		if (!print_row(view, &row))
 			return false;
 		if (more && c.looked >= EXTENT_VIEW_TRACKS &&
 		    view->from > from)
 			return true;
-		p = next;
+		row = next;
 	}
 	return !last;
 }
