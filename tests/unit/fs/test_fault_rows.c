@@ -15,6 +15,7 @@
 #include "fs/drive/super_write.h"
 #include "fs/mkfs.h"
 #include "fs/op/fs_internal.h"
+#include "fs/replica/replica_readahead.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 #include "log/log_internal.h"
@@ -516,6 +517,9 @@ static void act_read_data(struct trial *t)
 	sim_set_hook(t->rig.sim, NULL, NULL);
 	ck_assert_uint_eq(t->places, 3);
 	remount(t);
+	/* The head has just read before the original. */
+	replica_ra_events.done(t->rig.fs, &(struct read_done){
+		.sector = t->place[0].first });
 	t->armed = true;
 	ck_assert_int_eq(do_read(t), -EIO);
 }

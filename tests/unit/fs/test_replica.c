@@ -31,6 +31,7 @@
 #define FILES 6u
 #define FILE_BLOCKS 160u
 #define APART 24u
+#define FAR_SECTOR 120000u	/* from the files, near the copies of one */
 
 struct file_model {
 	uint64_t ino, size;
@@ -248,7 +249,7 @@ START_TEST(copies_serve_across_tracks)
 		ck_assert_int_eq(do_write(&rig, ino, i * sizeof(buffer), buffer,
 					  sizeof(buffer)), 0);
 	ck_assert_int_eq(do_fsync(&rig, ino), 0);
-	near_sector = 120000;
+	near_sector = FAR_SECTOR;
 	ck_assert_uint_eq(make_one(&rig, ino, 0, 512), 32);
 	near_sector = 0;
 	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 1);
@@ -1264,7 +1265,15 @@ static void settle(struct rig *rig)
 	} while (!fs_idle(rig->fs) || !errors_idle(rig->fs));
 }
 
-/* A file with a copy of all of it; its content is in models[0]. */
+/* The head has just read before a sector: what lies there is nearest. */
+static void head_is_before(struct rig *rig, uint64_t sector)
+{
+	replica_ra_events.done(rig->fs, &(struct read_done){
+		.sector = sector });
+}
+
+/* A file with a copy of all of it; its content is in models[0].  The head is at
+ * the original. */
 static uint64_t copied_file(struct rig *rig, bool whole)
 {
 	struct file_model *m = &models[0];
@@ -1280,11 +1289,11 @@ static uint64_t copied_file(struct rig *rig, bool whole)
 					  whole ? m->size : BLOCK), 0);
 		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
 	}
-	/* Far away: the original is nearer. */
-	near_sector = 120000;
+	near_sector = FAR_SECTOR;
 	ck_assert_uint_eq(make_one(rig, m->ino, 0, 60), 4);
 	near_sector = 0;
 	rig_remount(rig);
+	head_is_before(rig, rig_sector_of(rig, m->ino, 0));
 	return m->ino;
 }
 
@@ -1379,7 +1388,7 @@ START_TEST(only_the_bad_copy_goes)
 	copied_file(&rig, whole);
 	damage(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 17 * 8,
 	       false);
-	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
+	head_is_before(&rig, FAR_SECTOR);
 	compare(&rig, &models[0]);
 	settle(&rig);
 	stats = &rig.fs->replicas->stats;
@@ -1388,7 +1397,7 @@ START_TEST(only_the_bad_copy_goes)
 	ck_assert_uint_eq(errors_count(rig.fs), 0);
 	rig_remount(&rig);
 	stats = &rig.fs->replicas->stats;
-	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
+	head_is_before(&rig, FAR_SECTOR);
 	compare(&rig, &models[0]);
 	ck_assert_uint_eq(stats->used_bytes, (60 - 16) * BLOCK);
 	ck_assert_uint_eq(stats->bad, 0);
@@ -1411,7 +1420,7 @@ START_TEST(copies_answer_for_themselves)
 	stats = &rig.fs->replicas->stats;
 	region = regions_at(rig.fs->replicas->regions, 0);
 	damage(&rig, region->sector + 50 * 8, true);
-	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
+	head_is_before(&rig, FAR_SECTOR);
 	ck_assert_int_eq(do_read(&rig, op.ino, 0, buffer, BLOCK), BLOCK);
 	ck_assert_mem_eq(buffer, models[0].data, BLOCK);
 	ck_assert_uint_gt(stats->used, 0);
@@ -1419,7 +1428,7 @@ START_TEST(copies_answer_for_themselves)
 	op.done = on_answer;
 	op.owner = &(bool){ false };
 	op.offset = 40 * BLOCK;
-	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
+	head_is_before(&rig, FAR_SECTOR);
 	fs_submit(rig.fs, &op);
 	while (replica_ra_stats(rig.fs)->loads < 2)
 		fs_run(rig.fs, 0);
@@ -1483,7 +1492,7 @@ START_TEST(blocks_have_sums)
 	m->size = sizeof(m->data);
 	ck_assert_int_eq(do_write(&rig, m->ino, 0, m->data, m->size), 0);
 	ck_assert_int_eq(do_fsync(&rig, m->ino), 0);
-	near_sector = 120000;
+	near_sector = FAR_SECTOR;
 	ck_assert_uint_eq(make_one(&rig, m->ino, 20, 5), 1);
 	near_sector = 0;
 	rig_remount(&rig);
