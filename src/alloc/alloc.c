@@ -26,8 +26,12 @@
 /* The same limit once a whole free track has been found. */
 #define WALK_MORE_RUNS 64u
 /* A partly used track becomes a directory's open track only when at least one
- * part in this many of it is free. */
-#define ROOMY_SHARE 8u
+ * part in this many of it is free: smaller parts take two or three files, and
+ * whoever reads the directory seeks for each. */
+#define ROOMY_SHARE 2u
+/* Files that fill more than a track go on where the last directory has ended
+ * when at least one part in this many of that track is free. */
+#define LAST_SHARE 8u
 /* A directory moves to another group when fewer sectors than this are free in
  * its own group: a sixteenth of a group. */
 #define GROUP_ROOM (TRAX_GROUP_SECTORS / 16)
@@ -528,7 +532,7 @@ static bool last_room(const struct taking *taking, uint64_t n,
 	const struct alloc *alloc = taking->alloc;
 	const struct alloc_want *want = taking->want;
 	uint64_t track = alloc_track_sectors(alloc, want->goal);
-	uint64_t least = want->batch > track ? track / ROOMY_SHARE :
+	uint64_t least = want->batch > track ? track / LAST_SHARE :
 					       want->batch;
 
 	return want->dir && alloc->opened &&
