@@ -13,8 +13,10 @@
  * readers come a little early or late. */
 #define RATE_PART 4u
 /* After four rests a reader is a stream, and no program that computed for a
- * moment. */
+ * moment; and so are four readers that have rested: the windows of the kernel's
+ * read-ahead last for so long that one reader alone is known after 8 s. */
 #define STEADY_BEATS 4u
+#define STEADY_READERS 4u
 /* Streams have ended when none has read for 10 s: windows of the kernel's
  * read-ahead last for some seconds. */
 #define STEADY_NS (10 * NS_PER_SECOND)
@@ -68,7 +70,8 @@ static void pace_rate(struct files *files, struct pace *pace, uint64_t rate,
 	else
 		list_del(&pace->link);
 	list_add(&files->paced, &pace->link);
-	if (++pace->beats >= STEADY_BEATS)
+	if (++pace->beats >= STEADY_BEATS ||
+	    files->paced_count >= STEADY_READERS)
 		files->steady_ns = now_ns;
 	if (!pace->rate)
 		pace->rate = rate;
@@ -83,8 +86,6 @@ static void pace_beat(struct files *files, struct pace *pace, uint64_t at,
 {
 	uint64_t rate, ns = now_ns - pace->beat_ns;
 
-	/* Its first window may have been read before the reader has consumed
-	 * anything. */
 	if (at == pace->beat_at)
 		return;
 	if (at > pace->beat_at && ns) {
@@ -119,6 +120,7 @@ void pace_read(struct files *files, struct pace *pace, uint64_t offset,
 	       uint64_t bytes, bool direct, uint64_t over_ns, uint64_t now_ns)
 {
 	bool first = !pace->beat_ns;
+	uint64_t at = direct ? offset : pace->window_at;
 
 	pace->direct = direct;
 	pace->bytes = bytes;
@@ -129,7 +131,12 @@ void pace_read(struct files *files, struct pace *pace, uint64_t offset,
 		pace->beat_at = pace->window_at = offset;
 		return;
 	}
-	pace_beat(files, pace, direct ? offset : pace->window_at, now_ns);
+	/* The first window of the kernel is twice or four times what the reader
+	 * asked for, and the second one is read when it asks again
+	 * (get_init_ra_size() in Linux' mm/readahead.c). */
+	if (at == pace->beat_at)
+		at += (offset - at) / 2;
+	pace_beat(files, pace, at, now_ns);
 	pace->window_at = offset;
 }
 

@@ -9,7 +9,8 @@
  *
  * With O_DIRECT everything that was read is consumed.  Otherwise the kernel
  * reads ahead in windows, and asks for the next window when the reader comes to
- * the one before: everything before that one is consumed.
+ * the one before: everything before that one is consumed, and of the first
+ * window about half.
  */
 #ifndef TRAX_DATA_PACE_H
 #define TRAX_DATA_PACE_H

@@ -120,7 +120,7 @@ START_TEST(windows_of_the_kernel_tell_the_rate)
 		now_ns = SECOND + (kib[i][0] << 10) * SECOND / rate;
 		pace_read(files, &pace, kib[i][1] << 10, 512 << 10, false,
 			  i ? over_ns : 0, now_ns);
-		if (i < 2)
+		if (i < 1)
 			continue;
 		ck_assert_uint_ge(pace.rate, rate - 2);
 		ck_assert_uint_le(pace.rate, rate + 2);
