@@ -17,6 +17,7 @@
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/copy_limit.h"
+#include "fs/replica/head_account.h"
 #include "fs/replica/node_replicas.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
@@ -24,9 +25,6 @@
 #include "sched/head/head.h"
 
 #define TRACED_BYTES 48u	/* bytes of text for one access */
-/* Watts of a drive whose profile has none, from FS2, table 1. */
-#define SEEK_W 14.0
-#define ACTIVE_W 8.0
 /* The disk counts as idle after QUIET_GAPS times the recent pause between
  * operations, but after QUIET_NS to QUIET_MOST_NS in any case. */
 #define QUIET_NS (100 * NS_PER_MS)
@@ -43,7 +41,6 @@
 #define LEAVE_NS (5 * NS_PER_SECOND)
 /* Fewer new reads than this are not judged. */
 #define LEAST_READS 4u
-#define STREAMS 8u		/* readers that an account tells apart */
 #define BUSY_READS 2048u	/* reads judged at once while users work */
 #define CHOICES HEAT_READS
 #define CHOOSE_NS 30000u	/* charged in ns for a step of judging reads */
@@ -62,20 +59,12 @@ struct trace_entry {
 	uint64_t sector;
 };
 
-/* Head time of reads, as far as it can be told without the drive. */
-struct account {
-	uint64_t reads, seek_ns, rotation_ns, transfer_ns;
-	uint64_t end;		/* end of the last read */
-	uint64_t stream[STREAMS];	/* ends of reads that may go on */
-	unsigned next;		/* index of the stream to be replaced next */
-};
-
 struct access_trace {
 	struct heat *heat;
 	struct trace_entry *ring;	/* accesses, by number %
 					 * ACCESS_TRACE_TRACE */
 	uint64_t traced;
-	struct account with, without;
+	struct head_account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
 	struct replica_chooser *chooser; /* NULL, or it judges those before */
 	uint64_t choose_end;	/* reads up to this number are being judged */
@@ -284,91 +273,14 @@ bool access_trace_leaving(const struct fs *fs)
 
 /* ---- Accounts ---- */
 
-/* Accounts for one more read. `wait_ns` 0: its time is not known and counts as
- * half a revolution, unless it goes on where one ended. */
-static void account_read(struct fs *fs, struct account *account,
-			 uint64_t sector, uint64_t sectors, uint64_t wait_ns)
-{
-	struct head_state head_state;
-	struct geom_track from, to;
-	uint64_t seek, transfer, period, rotation;
-
-	if (!fs->head || !head_is_known(fs->head) ||
-	    sector + sectors > geom_sectors(fs->geom))
-		return;
-	head_get_state(fs->head, &head_state);
-	period = head_state.mech->period_ps / 1000;
-	geom_track_of(head_state.geom, account->end < geom_sectors(fs->geom) ?
-		      account->end : 0, &from);
-	geom_track_of(head_state.geom, sector, &to);
-	seek = service_seek_ns(head_state.mech, from.cylinder, to.cylinder);
-	transfer = period * sectors / to.sectors;
-	rotation = sector == account->end ? 0 : period / 2;
-	if (wait_ns) {
-		seek = seek < wait_ns ? seek : wait_ns;
-		rotation = wait_ns > seek + transfer ?
-			   wait_ns - seek - transfer : 0;
-		rotation = rotation < period ? rotation : period;
-	}
-	account->reads++;
-	account->seek_ns += seek;
-	account->rotation_ns += rotation;
-	account->transfer_ns += transfer;
-	account->end = sector + sectors;
-}
-
-/*
- * Accounts for a read that a replica has served as if there were none: a read
- * less than a track behind one of the last few would have been read ahead.
- */
-static void account_guess(struct fs *fs, struct account *account,
-			  uint64_t sector, uint64_t sectors)
-{
-	uint64_t track = alloc_track_sectors(fs->alloc, sector);
-	unsigned i;
-
-	for (i = 0; i < STREAMS; i++)
-		if (sector >= account->stream[i] &&
-		    sector - account->stream[i] < track)
-			break;
-	if (i < STREAMS)
-		account->end = sector;
-	else
-		i = account->next++ % STREAMS;
-	account->stream[i] = sector + sectors;
-	account_read(fs, account, sector, sectors, 0);
-}
-
-static double watts(double known, double usual)
-{
-	return known > 0 ? known : usual;
-}
-
-static json_t *account_json(const struct fs *fs, const struct account *account)
-{
-	double seek_w = watts(fs->profile ? fs->profile->seek_w : 0, SEEK_W);
-	double active_w = watts(fs->profile ? fs->profile->active_w : 0,
-				ACTIVE_W);
-	double reads = account->reads ? (double)account->reads : 1;
-	double seek = (double)account->seek_ns / reads / 1e6;
-	double rotation = (double)account->rotation_ns / reads / 1e6;
-	double transfer = (double)account->transfer_ns / reads / 1e6;
-
-	return json_pack("{s:I, s:f, s:f, s:f, s:f}", "reads",
-			 (json_int_t)account->reads, "seek_ms", seek,
-			 "rotation_ms", rotation, "transfer_ms", transfer,
-			 "energy_mj", seek * seek_w +
-				      (rotation + transfer) * active_w);
-}
-
 void access_trace_accounts(const struct fs *fs, json_t *object)
 {
 	if (!fs->access_trace)
 		return;
 	json_object_set_new(object, "access",
-			    account_json(fs, &fs->access_trace->with));
+			    head_account_json(fs, &fs->access_trace->with));
 	json_object_set_new(object, "access_without",
-			    account_json(fs, &fs->access_trace->without));
+			    head_account_json(fs, &fs->access_trace->without));
 }
 
 /* ---- What users read ---- */
@@ -393,12 +305,12 @@ static void account_both(struct fs *fs, const struct heat_read *read,
 	uint64_t sectors = read->blocks * BLOCK_SECTORS;
 	struct access_trace *trace = fs->access_trace;
 
-	account_read(fs, &trace->with, sector, sectors, wait_ns + 1);
+	head_account_read(fs, &trace->with, sector, sectors, wait_ns + 1);
 	if (from_copy)
-		account_guess(fs, &trace->without, read->sector, sectors);
+		head_account_guess(fs, &trace->without, read->sector, sectors);
 	else
-		account_read(fs, &trace->without, sector, sectors,
-			     wait_ns + 1);
+		head_account_read(fs, &trace->without, sector, sectors,
+				  wait_ns + 1);
 }
 
 static void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
