@@ -18,6 +18,11 @@
  * all counts are scaled down, as they are floats. */
 #define PAIRS 65536u
 #define LARGE 1e15f
+/* Counters of places in files, found by a hash, and the blocks of a place
+ * (64 KiB): what is read again seldom begins at the same block, as part of it
+ * was read ahead. */
+#define PLACES 65536u
+#define PLACE_BLOCKS 16u
 #define SAVED_BYTES 27u		/* bytes of a stored read */
 /* Unit of stored waits in microseconds: 16 bits then hold a second. */
 #define WAIT_UNIT_US 16u
@@ -31,6 +36,7 @@ struct heat {
 	struct heat_read *read;	/* by number % HEAT_READS */
 	uint64_t end;
 	uint8_t pair[PAIRS];
+	uint8_t place[PLACES];
 };
 
 struct saved_read {
@@ -150,16 +156,45 @@ const struct heat_read *heat_at(const struct heat *heat, uint64_t number)
 	return &heat->read[number % HEAT_READS];
 }
 
+static uint8_t *place_of(const struct heat *heat, const struct heat_read *read)
+{
+	const uint64_t tuple[2] = { read->ino, read->block / PLACE_BLOCKS };
+
+	return (uint8_t *)&heat->place[csum(tuple, sizeof(tuple)) % PLACES];
+}
+
+unsigned heat_times(const struct heat *heat, const struct heat_read *read)
+{
+	return *place_of(heat, read);
+}
+
+/* The oldest read gives way to a new one, and counts no more. */
+static void heat_drop_first(struct heat *heat)
+{
+	const struct heat_read *first = heat_at(heat, heat->end - HEAT_READS);
+	const struct heat_read *next = heat_at(heat,
+					       heat->end - HEAT_READS + 1);
+	uint8_t *pair = pair_of(heat, first, next);
+	uint8_t *place = place_of(heat, first);
+
+	*place -= *place > 0;
+	if (!next->begin)
+		*pair -= *pair > 0;
+}
+
 uint64_t heat_add(struct heat *heat, const struct heat_read *read)
 {
 	const struct heat_read *before = heat->end ?
 		heat_at(heat, heat->end - 1) : NULL;
-	uint8_t *pair;
+	uint8_t *place = place_of(heat, read), *pair;
 
+	*place += *place < UINT8_MAX;
 	if (before && !read->begin) {
 		pair = pair_of(heat, before, read);
 		*pair += *pair < UINT8_MAX;
 	}
+	if (heat->end >= HEAT_READS)
+		heat_drop_first(heat);
 	heat->read[heat->end % HEAT_READS] = *read;
 	return heat->end++;
 }

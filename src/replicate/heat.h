@@ -6,7 +6,7 @@
  * order: the last HEAT_READS reads of file data, and how often one block was
  * read right behind another.
  *
- * Memory: 4 bytes for each 64 MiB of the disk, and 720 KiB. The reads in order
+ * Memory: 4 bytes for each 64 MiB of the disk, and 784 KiB. The reads in order
  * survive an unmount (heat_save, heat_load); the counts follow from them. Pure
  * memory. Units: sectors, blocks.
  */
@@ -60,9 +60,14 @@ void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
 uint64_t heat_first(const struct heat *heat);
 uint64_t heat_end(const struct heat *heat);
 const struct heat_read *heat_at(const struct heat *heat, uint64_t number);
-/* How often was `b` read right behind `a`? By chance it may be too high. */
+/* How often was `b` read right behind `a`, of the reads that are known?  By
+ * chance it may be too high. */
 unsigned heat_pairs(const struct heat *heat, const struct heat_read *a,
 		    const struct heat_read *b);
+
+/* How many of the reads that are known began in the same 64 KiB of the file?
+ * By chance it may be too high. */
+unsigned heat_times(const struct heat *heat, const struct heat_read *read);
 
 /* The i-th part of the stored form, at most HEAT_PART_BYTES; 0: there is none.
  * Reads before number `judged` are marked as judged. */

@@ -36,6 +36,10 @@
 #define USES 2u			/* times that a saving is expected, while the
 				 * price is paid once */
 #define LEAST_MEAN_NS 20000u	/* least saving for each replica */
+/* A place comes again when it has been read this often; a sequence does when
+ * this part of the head's ways in it leads to such places. */
+#define LEAST_TIMES 2u
+#define AGAIN_WAYS 4u
 /* Times that two reads must have followed each other before one with a replica
  * gets another one. */
 #define LEAST_PAIRS 2u
@@ -294,6 +298,7 @@ static void sequence_end(struct replica_chooser *chooser, size_t first,
 			 size_t end)
 {
 	uint64_t before = 0, after = 0, price = 0, again = 0, n = 0;
+	uint64_t comes_again = 0;
 	bool candidate, copy, was_copy = false;
 	struct judged *judged;
 	size_t i;
@@ -308,6 +313,8 @@ static void sequence_end(struct replica_chooser *chooser, size_t first,
 		candidate = is_candidate(chooser, judged);
 		copy = candidate || judged->read.copied;
 		before += judged->way_ns;
+		if (heat_times(chooser->heat, &judged->read) >= LEAST_TIMES)
+			comes_again += judged->way_ns;
 		/* The head goes to and fro between replicas and blocks that
 		 * stay. */
 		if (copy != was_copy)
@@ -318,7 +325,8 @@ static void sequence_end(struct replica_chooser *chooser, size_t first,
 		n += candidate;
 		price += candidate ? judged->price_ns : 0;
 	}
-	if (before < after + LEAST_NS || before <= after + price / USES ||
+	if (comes_again < before / AGAIN_WAYS || before < after + LEAST_NS ||
+	    before <= after + price / USES ||
 	    before - after < n * LEAST_MEAN_NS)
 		return;
 	chooser->saving_ns += before - after;

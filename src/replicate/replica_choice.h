@@ -10,6 +10,9 @@
  * alone; that the head goes to and fro between these and replicas counts as a
  * cost.
  *
+ * What is read once is not copied: a quarter of the head's ways in a sequence
+ * must lead to places that have been read before, as far as reads are known.
+ *
  * Where there is a replica already, another one is made only when the same two
  * reads have followed each other twice and still lie apart: a pattern that was
  * seen once does not outweigh what was learned before. And this must hold for a

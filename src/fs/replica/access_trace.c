@@ -671,6 +671,15 @@ static uint64_t busy_reads(const struct fs *fs)
 	return chunks < BUSY_READS ? chunks : BUSY_READS;
 }
 
+/* What is read while streams are is theirs for the most part, and read well
+ * where it lies: it is not judged. */
+static void skip_streams(struct access_trace *trace)
+{
+	replica_chooser_free(trace->chooser);
+	trace->chooser = NULL;
+	trace->chosen = heat_end(trace->heat);
+}
+
 uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -683,6 +692,8 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 	    ((!replicas->most && !regions_count(replicas->regions)) ||
 	     access_trace_marks(fs)))
 		trace->mark_ns = now_ns + MARK_NS;
+	if (now_ns < pace_streams_until_ns(fs->files))
+		skip_streams(trace);
 	fresh = replicas->most ? heat_end(trace->heat) - trace->chosen : 0;
 	if (replica_maker_is_paused(replicas->maker)) {
 		if (copies_wait(fs))

@@ -17,8 +17,7 @@
 
 static bool streams_are_read(const struct fs *fs)
 {
-	return env_now_ns(fs->env) < pace_streams_until_ns(fs->files) &&
-	       !access_trace_leaving(fs);
+	return env_now_ns(fs->env) < pace_streams_until_ns(fs->files);
 }
 
 static bool day_is_full(struct fs *fs)

@@ -772,13 +772,24 @@ static uint64_t read_scattered(struct rig *rig, uint64_t ino)
 	return sum;
 }
 
+/* The same in two mounts: it comes again. */
+static uint64_t read_scattered_twice(struct rig *rig, uint64_t ino)
+{
+	uint64_t sum = read_scattered(rig, ino);
+
+	rig_remount(rig);
+	ck_assert_uint_eq(regions_count(rig->fs->replicas->regions), 0);
+	ck_assert_uint_eq(read_scattered(rig, ino), sum);
+	return sum;
+}
+
 static uint64_t disk_reads(const struct rig *rig)
 {
 	return sim_counts(rig->sim)->reads;
 }
 
-/* What is read apart is copied together when it is quiet, and then read in a
- * few accesses; what was learned outlives the mount. */
+/* What is read apart again is copied together when it is quiet, and then read
+ * in a few accesses; what was learned outlives the mount. */
 START_TEST(learns_what_is_read_together)
 {
 	uint64_t ino, sum, before, first, second;
@@ -790,7 +801,10 @@ START_TEST(learns_what_is_read_together)
 	before = disk_reads(&rig);
 	sum = read_scattered(&rig, ino);
 	first = disk_reads(&rig) - before;
+	pass_time(&rig, 5);
 	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
+	rig_remount(&rig);
+	ck_assert_uint_eq(read_scattered(&rig, ino), sum);
 	pass_time(&rig, 5);
 	ck_assert_uint_ge(rig.fs->replicas->stats.made, READS - 2);
 	rig_remount(&rig);
@@ -821,6 +835,8 @@ START_TEST(nothing_is_copied_beside_a_stream)
 	rig_remount(&rig);
 	ck_assert_str_eq(copies_why_not(rig.fs),
 			 "too little has been read");
+	read_scattered(&rig, ino);
+	rig_remount(&rig);
 	for (i = 0; i < 20; i++) {
 		ck_assert_int_eq(do_read(&rig, video, i * 65536, buffer,
 					 65536), 65536);
@@ -831,7 +847,13 @@ START_TEST(nothing_is_copied_beside_a_stream)
 	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
 	ck_assert_str_eq(copies_why_not(rig.fs),
 			 "streams are being read");
+	/* Nor is what was read meanwhile copied afterwards. */
 	pass_time(&rig, 20);
+	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
+	rig_remount(&rig);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 0);
+	read_scattered(&rig, ino);
+	pass_time(&rig, 5);
 	ck_assert_uint_ge(rig.fs->replicas->stats.made, READS - 2);
 	rig_close(&rig);
 }
@@ -846,8 +868,8 @@ START_TEST(a_day_has_its_copies)
 	open_slow(&rig, 64, 1);
 	ino = scattered_file(&rig);
 	rig_remount(&rig);
+	read_scattered_twice(&rig, ino);
 	rig.fs->replicas->stats.made_bytes += 1ull << 30;
-	read_scattered(&rig, ino);
 	pass_time(&rig, 5);
 	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
 	ck_assert_str_eq(copies_why_not(rig.fs),
@@ -923,6 +945,34 @@ START_TEST(blocks_are_chosen_once)
 }
 END_TEST
 
+/* What is read only once is not copied, nor what was read long ago. */
+START_TEST(what_comes_again_is_chosen)
+{
+	struct replica_choice choices[64];
+	struct heat *heat;
+	uint64_t saving;
+	unsigned i;
+
+	ck_assert_int_eq(heat_new(1 << 24, &heat), 0);
+	for (i = 0; i < HEAT_READS + 80; i++) {
+		if (i == 40 || i == 80)
+			ck_assert_uint_eq(choose(heat, choices, 64, &saving),
+					  i == 80 ? 40 : 0);
+		heat_add(heat, &(struct heat_read){
+			.ino = i < 80 ? 1 + i % 40 : 1, .blocks = 1,
+			.block = i < 80 ? 0 : i - 40, .begin = i % 40 == 0,
+			.sector = i < 80 ? 100000 * (1 + i * 7 % 40) :
+					   1000000 + 8 * i,
+			.wait_us = 10000,
+		});
+	}
+	ck_assert_uint_eq(heat_times(heat, &(struct heat_read){ .ino = 5 }), 0);
+	ck_assert_uint_eq(heat_pairs(heat, &(struct heat_read){ .ino = 5 },
+				     &(struct heat_read){ .ino = 6 }), 0);
+	heat_free(heat);
+}
+END_TEST
+
 /* Files beside each other, reads of each that are judged together, and blocks
  * of a read. */
 static const struct {
@@ -933,23 +983,26 @@ static const struct {
 };
 
 /* Large files that are read from front to back in turns, as players do, are
- * read well where they are, however little of each is judged at a time. */
+ * read well where they are, however little of each is judged at a time, and
+ * though they are read again. */
 START_TEST(streams_are_not_copied)
 {
 	const unsigned files = streams[_i].files, blocks = streams[_i].blocks;
+	const unsigned reads = streams[_i].reads;
 	struct replica_choice choices[64];
 	struct heat *heat;
 	uint64_t saving;
-	unsigned i;
+	unsigned i, k;
 
 	ck_assert_int_eq(heat_new(1 << 28, &heat), 0);
-	for (i = 0; i < files * streams[_i].reads; i++)
+	for (i = 0; i < 2 * files * reads; i++) {
+		k = i / files % reads * blocks;
 		heat_add(heat, &(struct heat_read){
-			.ino = 1 + i % files, .block = i / files * blocks,
-			.blocks = blocks, .wait_us = 10000, .begin = !i,
-			.sector = 1000000ull * (i % files) +
-				  i / files * blocks * 8,
+			.ino = 1 + i % files, .block = k, .blocks = blocks,
+			.wait_us = 10000, .begin = i % (files * reads) == 0,
+			.sector = 1000000ull * (i % files) + k * 8,
 		});
+	}
 	ck_assert_uint_eq(choose(heat, choices, 64, &saving), 0);
 	ck_assert_uint_eq(saving, 0);
 	heat_free(heat);
@@ -970,11 +1023,12 @@ START_TEST(a_scan_out_of_order_is_not_copied)
 	unsigned i, k;
 
 	ck_assert_int_eq(heat_new(1 << 28, &heat), 0);
-	for (i = 0; i < SCAN_READS; i++) {
-		k = i ^ (unsigned)_i;
+	for (i = 0; i < 2 * SCAN_READS; i++) {
+		k = i % SCAN_READS ^ (unsigned)_i;
 		heat_add(heat, &(struct heat_read){
 			.ino = 7, .block = (uint64_t)k * SCAN_BLOCKS,
-			.blocks = SCAN_BLOCKS, .wait_us = 10000, .begin = !i,
+			.blocks = SCAN_BLOCKS, .wait_us = 10000,
+			.begin = i % SCAN_READS == 0,
 			.sector = 8ull * k * SCAN_BLOCKS +
 				  k / SCAN_PIECE * 500000ull,
 		});
@@ -1140,7 +1194,7 @@ START_TEST(learns_when_it_leaves)
 	open_slow(&rig, 64, 1);
 	ino = scattered_file(&rig);
 	rig_remount(&rig);
-	read_scattered(&rig, ino);
+	read_scattered_twice(&rig, ino);
 	rig_remount(&rig);
 	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 0);
 	read_scattered(&rig, ino);
@@ -1157,7 +1211,7 @@ START_TEST(switched_off_it_learns_nothing)
 	open_slow(&rig, 64, 0);
 	ino = scattered_file(&rig);
 	rig_remount(&rig);
-	read_scattered(&rig, ino);
+	read_scattered_twice(&rig, ino);
 	pass_time(&rig, 5);
 	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 0);
 	rig_close(&rig);
@@ -1534,6 +1588,7 @@ int main(void)
 	tcase_add_test(tc, nothing_is_copied_beside_a_stream);
 	tcase_add_test(tc, a_day_has_its_copies);
 	tcase_add_test(tc, blocks_are_chosen_once);
+	tcase_add_test(tc, what_comes_again_is_chosen);
 	tcase_add_loop_test(tc, a_scan_out_of_order_is_not_copied, 0, 8);
 	tcase_add_loop_test(tc, streams_are_not_copied, 0,
 			    (int)(sizeof(streams) / sizeof(*streams)));
