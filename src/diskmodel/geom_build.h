@@ -170,12 +170,29 @@ void geom_build_pause(struct geom_build *build, void (*pause)(void *arg),
 /* Makes the geometry; `build` remains the caller's. */
 int geom_build_finish(struct geom_build *build, struct geom **geom);
 
-/*
- * Makes a geometry of the same tracks, but unknown where knows() returns false.
- * Slipped and remapped sectors are left out; angles may
- * move by one part in GEOM_LESS_TURNS of a revolution.
- */
-#define GEOM_LESS_TURNS 1000u
+/* Sectors that go round a track: those on it, if that is not known. */
+uint32_t geom_around(const struct geom_track *track);
+
+/* What is to be changed of the tracks of a geometry. */
+struct geom_changer {
+	/* Of each in order: cylinder, surface, base (of its first sector),
+	 * around and known of the sweep (of one) may be set. */
+	void (*change)(void *arg, const struct geom_track *track,
+		       struct geom_sweep *sweep);
+	void *arg;
+	/* NULL, or called now and then, because many tracks take long. */
+	void (*pause)(void *arg);
+	void *pause_arg;
+};
+
+/* Makes a geometry of the same tracks, so changed; slipped and remapped sectors
+ * are left out, and angles may move by one part in GEOM_CHANGE_TURNS of a
+ * revolution. */
+#define GEOM_CHANGE_TURNS 2000u
+int geom_change(const struct geom *geom, const struct geom_changer *changer,
+		struct geom **changed);
+
+/* The same tracks, but unknown where knows() returns false. */
 int geom_less(const struct geom *geom,
 	      bool (*knows)(void *arg, const struct geom_track *track),
 	      void *arg, struct geom **less);

@@ -18,7 +18,7 @@
 
 #include "base/array.h"
 #include "base/sort.h"
-#include "extract/surface/place.h"
+#include "diskmodel/geom_build.h"
 
 #define SURFACES_MOST 24u
 /* Tracks of which one shows that a change of size is but a defect. */
@@ -466,38 +466,44 @@ static int cut(struct bands *b)
 
 /* ---- Placing ---- */
 
+struct placing {
+	const struct bands *b;
+	size_t band, mark;
+};
+
+static void place_one(void *arg, const struct geom_track *track,
+		      struct geom_sweep *sweep)
+{
+	struct placing *p = arg;
+	const struct bands *b = p->b;
+	uint64_t n = track->index;
+	const struct mark *m;
+	double at, each;
+
+	while (p->mark + 2 < b->marks && b->mark[p->mark + 1].track <= n)
+		p->mark++;
+	m = &b->mark[p->mark];
+	at = m->at + (double)(n - m->track) * (m[1].at - m->at) /
+			     (double)(m[1].track - m->track);
+	while (p->band + 1 < b->n && b->v[p->band + 1].at <= at)
+		p->band++;
+	each = b->v[p->band].each;
+	at = (at - b->v[p->band].at) / each;
+	sweep->surface = (int32_t)fmin(at, b->surfaces - 1);
+	at = fmin(at - sweep->surface, 1) * (each - 1);
+	if (!runs_in(b->way, (uint32_t)sweep->surface))
+		at = each - 1 - at;
+	sweep->cylinder = b->v[p->band].cylinder + llrint(at);
+}
+
 static int place(const struct bands *b, struct geom **out)
 {
-	const struct geom *geom = b->near->geom;
-	struct geom_build *build = place_begin(geom);
-	int err = build ? 0 : -ENOMEM;
-	size_t i = 0, k = 0;
-	struct geom_track t;
+	struct placing p = { .b = b };
 
-	for (uint64_t n = 0; n < geom_tracks(geom) && !err; n++) {
-		const struct mark *m;
-		uint32_t sweep;
-		double at, each;
-
-		prober_pause(b->near->prober, n);
-		while (k + 2 < b->marks && b->mark[k + 1].track <= n)
-			k++;
-		m = &b->mark[k];
-		at = m->at + (double)(n - m->track) * (m[1].at - m->at) /
-				     (double)(m[1].track - m->track);
-		while (i + 1 < b->n && b->v[i + 1].at <= at)
-			i++;
-		each = b->v[i].each;
-		at = (at - b->v[i].at) / each;
-		sweep = (uint32_t)fmin(at, b->surfaces - 1);
-		at = fmin(at - sweep, 1) * (each - 1);
-		if (!runs_in(b->way, sweep))
-			at = each - 1 - at;
-		geom_track_at(geom, n, &t);
-		err = place_track(build, &t, sweep,
-				  b->v[i].cylinder + llrint(at));
-	}
-	return place_end(build, err, b->near->prober, out);
+	return geom_change(b->near->geom, &(struct geom_changer){
+		.change = place_one, .arg = &p,
+		.pause = prober_pause_now, .pause_arg = b->near->prober,
+	}, out);
 }
 
 /* ---- Proof ---- */

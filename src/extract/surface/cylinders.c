@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "extract/surface/place.h"
+#include "diskmodel/geom_build.h"
 
 /* No drive had more; a cycle that long is a pattern of something else. */
 #define SURFACES_MOST 24u
@@ -41,6 +41,9 @@ struct finder {
 	struct heads *heads;
 	bool alike;		/* surfaces are: skews tell */
 	uint32_t cycle;		/* tracks */
+	uint32_t at;		/* of the last track, in it */
+	bool known;		/* the table is */
+	uint64_t cylinder;
 	uint32_t table[CYCLE_MOST];	/* letters in it, lately */
 };
 
@@ -258,40 +261,42 @@ static uint32_t begin_row(struct finder *f, uint64_t i, uint32_t at)
 }
 
 /* The next track's place in its cycle. */
-static uint32_t next_place(struct finder *f, uint64_t i, uint32_t at,
-			   bool *known)
+static uint32_t next_place(struct finder *f, uint64_t i)
 {
-	at = i ? (at + 1) % f->cycle : 0;
-	if (*known && letter(f, i) == f->table[at])
+	uint32_t at = i ? (f->at + 1) % f->cycle : 0;
+
+	if (f->known && letter(f, i) == f->table[at])
 		return at;
 	if (repeats(f, i, f->cycle) && letters_in(f, i, f->cycle) > 1) {
-		at = begin_row(f, i, *known ? at : UINT32_MAX);
-		*known = true;
+		at = begin_row(f, i, f->known ? at : UINT32_MAX);
+		f->known = true;
 	}
 	return at;
 }
 
-static int place(struct finder *f, const struct geom *geom, struct geom **out)
+static void place(void *arg, const struct geom_track *track,
+		  struct geom_sweep *sweep)
 {
-	struct geom_build *b = place_begin(geom);
-	uint32_t n = f->heads->surfaces, at = 0, was, surface;
-	uint64_t cylinder = 0;
-	struct geom_track t;
-	bool known = false;
-	int err = b ? 0 : -ENOMEM;
+	struct finder *f = arg;
+	uint32_t n = f->heads->surfaces, was = f->at;
 
-	for (uint64_t i = 0; i < f->s->n && !err; i++) {
-		prober_pause(f->prober, i);
-		was = at;
-		at = next_place(f, i, at, &known);
-		/* What is not there is known by its surface. */
-		cylinder += i && at % n <= was % n;
-		surface = at < n ? at : 2 * n - 1 - at;
-		geom_track_at(geom, i, &t);
-		err = place_track(b, &t, surface, (int64_t)cylinder);
-	}
-	err = place_end(b, err, f->prober, out);
-	if (!err && (double)(cylinder + 1) * n > FULL * (double)f->s->n) {
+	f->at = next_place(f, track->index);
+	/* What is not there is known by its surface. */
+	f->cylinder += track->index && f->at % n <= was % n;
+	sweep->surface = (int32_t)(f->at < n ? f->at : 2 * n - 1 - f->at);
+	sweep->cylinder = (int64_t)f->cylinder;
+}
+
+static int place_all(struct finder *f, const struct geom *geom,
+		     struct geom **out)
+{
+	int err = geom_change(geom, &(struct geom_changer){
+		.change = place, .arg = f,
+		.pause = prober_pause_now, .pause_arg = f->prober,
+	}, out);
+
+	if (!err && (double)(f->cylinder + 1) * f->heads->surfaces >
+		    FULL * (double)f->s->n) {
 		geom_free(*out);
 		*out = NULL;
 	}
@@ -312,7 +317,7 @@ int cylinders_find(const struct symbols *symbols, const struct geom *geom,
 		vote(&f);
 	}
 	if (heads->surfaces)
-		err = place(&f, geom, out);
+		err = place_all(&f, geom, out);
 	if (!*out)
 		*heads = (struct heads){ 0 };
 	return err;

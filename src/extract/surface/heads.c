@@ -10,7 +10,7 @@
 
 #include "extract/surface/bands.h"
 #include "extract/surface/cylinders.h"
-#include "extract/surface/place.h"
+#include "diskmodel/geom_build.h"
 
 /* Of known tracks, those that were not known before are too many. */
 #define OTHERS_LEAST 8u
@@ -38,24 +38,34 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 
 /* ---- Measured anew ---- */
 
+struct keeping {
+	const struct geom *was;
+	uint64_t known, others;
+};
+
+static void keep(void *arg, const struct geom_track *track,
+		 struct geom_sweep *sweep)
+{
+	struct keeping *k = arg;
+	struct geom_track old;
+
+	geom_track_of(k->was, track->first, &old);
+	k->known += track->known;
+	k->others += track->known && (!old.known || old.first != track->first);
+	sweep->surface = (int32_t)old.surface;
+	sweep->cylinder = old.cylinder;
+}
+
 int heads_keep(const struct geom *was, const struct geom *now,
 	       struct geom **out)
 {
-	struct geom_build *b = place_begin(now);
-	uint64_t known = 0, others = 0;
-	struct geom_track t, old;
-	int err = b ? 0 : -ENOMEM;
+	struct keeping k = { .was = was };
+	int err = geom_change(now, &(struct geom_changer){
+		.change = keep, .arg = &k }, out);
 
-	*out = NULL;
-	for (uint64_t i = 0; i < geom_tracks(now) && !err; i++) {
-		geom_track_at(now, i, &t);
-		geom_track_of(was, t.first, &old);
-		known += t.known;
-		others += t.known && (!old.known || old.first != t.first);
-		err = place_track(b, &t, old.surface, old.cylinder);
+	if (!err && k.others > k.known / OTHERS_LEAST) {
+		geom_free(*out);
+		*out = NULL;
 	}
-	if (!err && others <= known / OTHERS_LEAST)
-		return place_end(b, err, NULL, out);
-	geom_build_free(b);
 	return err;
 }

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "extract/surface/place.h"
+#include "diskmodel/geom_build.h"
 
 #define TURN 0x1p16
 #define BIN 32u
@@ -55,7 +55,7 @@ static void make_leads(const struct geom *geom, const struct finder *f)
 
 		prober_pause(f->prober, i);
 		geom_track_at(geom, i, &t);
-		v->size = place_around(&t);
+		v->size = t.known ? geom_around(&t) : 0;
 		v->skew = SYMBOL_ODD;
 		v->lead = (uint16_t)((t.start - last.start) >> 16);
 		/* So far: one that is to be sorted. */
