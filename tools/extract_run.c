@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "diskmodel/geom_build.h"
-#include "extract/angle/angles.h"
 #include "extract/angle/trim.h"
 #include "extract/measure.h"
 #include "extract/mech/mech.h"
@@ -289,12 +288,14 @@ static int angles_progress(void *arg, double part)
 
 /* ---- Angles as a whole ---- */
 
-static int trim(struct extract_run *run)
+/* Those of `unknown` ones are found first. */
+static int trim(struct extract_run *run, bool unknown)
 {
 	struct profile *p = run->state->profile;
 	const struct trim_options options = {
 		.period_ps = p->mech.period_ps,
 		.most_ns = run->quick ? QUICK_TRIM_NS : 0,
+		.unknown = unknown,
 		.progress = angles_progress,
 		.arg = run,
 	};
@@ -303,13 +304,17 @@ static int trim(struct extract_run *run)
 	int err;
 
 	err = trim_angles(run->prober, p->geom, &options, &geom, &stats);
+	if (err == -EOPNOTSUPP && unknown)
+		msg_warn("no angles: completions stray too much");
 	if (err == -EOPNOTSUPP || err == -EINVAL || err == -EIO)
 		return 0;
 	if (err)
 		return err;
 	geom_free(p->geom);
 	p->geom = geom;
-	if (stats.period_ppm < REFINED_PPM)
+	if (unknown)
+		found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
+	if (unknown || stats.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
 	msg_info("angles are known to %.2f %% of a revolution, by %" PRIu64
 		 " reads; they were off by %.2f %%", 100 * stats.sigma,
@@ -354,55 +359,19 @@ static int run_heads(void *arg)
 	return 0;
 }
 
-/* Do the tracks belong to several actuators? The model of the head has one
- * only. */
-static bool has_actuators(const struct geom *geom)
-{
-	struct geom_track last;
-
-	geom_track_at(geom, geom_tracks(geom) - 1, &last);
-	return last.surface >= SCSI_MAP_SURFACES;
-}
-
 /* Measures the angles of the tracks that the drive has told of. */
 static int run_angles(void *arg)
 {
 	struct extract_run *run = arg;
-	struct profile *p = run->state->profile;
-	const struct angles_options options = {
-		.period_ps = p->mech.period_ps,
-		.progress = angles_progress,
-		.arg = run,
-	};
-	struct angles_stats stats;
-	struct geom *geom;
-	int err;
 
-	if (has_actuators(p->geom) || known(run, PROFILE_ANGLES))
-		return 0;
-	err = angles_measure(run->prober, p->geom, &options, &geom, &stats);
-	if (err == -EOPNOTSUPP) {
-		msg_warn("no angles: completions stray too much");
-		return 0;
-	}
-	if (err)
-		return err;
-	geom_free(p->geom);
-	p->geom = geom;
-	p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
-	found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
-	msg_info("angles of %" PRIu64 " tracks by %" PRIu64 " reads, %" PRIu64
-		 " skews; %" PRIu64 " tracks are skewed like no others",
-		 stats.tracks, stats.reads, stats.skews, stats.odd);
-	return trim(run);
+	return known(run, PROFILE_ANGLES) ? 0 : trim(run, true);
 }
 
 /* The same for the tracks that timing has found, as far as they have been
  * looked at from both sides. */
 static int run_trim(void *arg)
 {
-	struct extract_run *run = arg;
-	return trim(run);
+	return trim(arg, false);
 }
 
 static void mech_progress(void *arg, enum mech_stage stage, double part)

@@ -15,9 +15,8 @@
  *                 reads of its own, and what lies between known tracks is
  *                 looked at closely.
  *   angles        Where translated tracks lie under the head: a few are read,
- *                 most follow from skews (angle/angles.h).
- *   verification  Samples of boundaries, or all of few: what is wrong is
- *                 unknown from then on (drive/verify.h, drive/claim.h).
+ *                 most follow from skews (angle/trim.h).
+ *   verification  Samples of boundaries (drive/verify.h).
  *   all angles    The angles are made to suit each other, as a whole
  *                 (angle/trim.h).
  *   surfaces      Which tracks are on one surface, by sizes, skews and seeks

@@ -13,10 +13,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "diskmodel/geom_build.h"
 #include "extract/angle/skews.h"
 #include "extract/probe/phase.h"
 
-#define KINDS 24u		/* in the state */
+#define KINDS 48u		/* in the state */
 #define KINDS_MOST 60000u
 #define LOOK_BACK 64u
 /* Steps that differ by more are of different kinds. */
@@ -27,6 +28,8 @@
 #define GAP_SIGMA 0.02
 #define KIND_SIGMA 0.001
 #define KIND_WANDERS 1e-8
+/* The same of a kind of which nothing is believed: it may be any angle. */
+#define ANY_SIGMA 0.3
 /* Where the kind changes, steps stray by so much more. */
 #define CHANGE 4.0
 #define DOUBT 4.0
@@ -34,10 +37,16 @@
 #define NOISE_LEAST 1e-6
 /* What a reading that is not believed costs, as a logarithm. */
 #define DOUBT_COST 6.0
+/* Tracks from one that is read to the next, where nothing is believed; how
+ * unsure the latter may be, of the noise; and how much its steps stray. */
+#define SKIP_MOST 512u
+#define UNSURE 1.0
+#define SKIP_STRAYS 2e-5
 
 struct kind {
 	uint32_t before, after;		/* sectors around the two tracks */
 	uint32_t from, to;		/* surfaces */
+	int64_t cylinders;
 	double step, tracks;		/* the mean of so many */
 };
 
@@ -58,6 +67,7 @@ struct filter {
 	uint64_t used[KINDS + 1], now;
 	unsigned n, last;	/* of the state; the kind met last */
 	double strays;		/* of a step */
+	double kind_sigma;	/* of a kind that is not in the state */
 	bool backwards;
 	double noise;
 	double strange;		/* by how much the last reading was off that was
@@ -72,13 +82,6 @@ static double turns(angle a)
 	return (int32_t)a / 4294967296.0;
 }
 
-uint32_t skews_around(const struct geom_track *track)
-{
-	return track->per_sector ?
-		       (uint32_t)llrint(0x1p32 / track->per_sector) :
-		       track->sectors;
-}
-
 static unsigned kind_of(struct skews *s, const struct kind *k)
 {
 	unsigned i = s->kinds_n, to = i > LOOK_BACK ? i - LOOK_BACK : 0;
@@ -88,6 +91,7 @@ static unsigned kind_of(struct skews *s, const struct kind *k)
 		q = &s->kinds[i];
 		if (q->before == k->before && q->after == k->after &&
 		    q->from == k->from && q->to == k->to &&
+		    q->cylinders == k->cylinders &&
 		    fabs(phase_wrap(q->step - k->step)) < SAME) {
 			q->tracks++;
 			q->step += phase_wrap(k->step - q->step) / q->tracks;
@@ -100,16 +104,6 @@ static unsigned kind_of(struct skews *s, const struct kind *k)
 	return ++s->kinds_n;
 }
 
-angle skews_base(const struct geom *geom, uint64_t track)
-{
-	struct geom_place place;
-	struct geom_track t;
-
-	geom_track_at(geom, track, &t);
-	geom_place_of(geom, t.first, &place);
-	return place.start - (angle)place.sector * t.per_sector;
-}
-
 static void sort_out(struct skews *s, const struct geom *geom)
 {
 	struct geom_track t, before = { 0 };
@@ -117,12 +111,13 @@ static void sort_out(struct skews *s, const struct geom *geom)
 
 	for (uint64_t i = 0; i < s->tracks; i++) {
 		geom_track_at(geom, i, &t);
-		base = turns(skews_base(geom, i));
+		base = turns(t.start);
 		s->known[i] = t.known;
 		if (i && t.known && before.known)
 			s->kind[i] = (uint16_t)kind_of(s, &(struct kind){
-				skews_around(&before), skews_around(&t),
+				geom_around(&before), geom_around(&t),
 				before.surface, t.surface,
+				(int64_t)t.cylinder - before.cylinder,
 				phase_wrap(base - base_before), 1 });
 		s->excess[i] = (float)(base - base_before);
 		before = t;
@@ -201,7 +196,7 @@ static unsigned filter_slot(struct filter *f, unsigned kind)
 	f->x[slot] = 0;
 	for (unsigned i = 0; i < f->n; i++)
 		f->c[slot][i] = f->c[i][slot] = 0;
-	f->c[slot][slot] = KIND_SIGMA * KIND_SIGMA;
+	f->c[slot][slot] = f->kind_sigma * f->kind_sigma;
 	return slot;
 }
 
@@ -341,6 +336,7 @@ int skews_smooth(const struct skews *skews, const struct skews_read *read,
 {
 	struct filter f = {
 		.skews = skews, .noise = fmax(noise, NOISE_LEAST),
+		.kind_sigma = KIND_SIGMA,
 	};
 	float *back = calloc(2 * skews->tracks, sizeof(*back));
 	float *back_sigma = back ? back + skews->tracks : NULL;
@@ -355,4 +351,144 @@ int skews_smooth(const struct skews *skews, const struct skews_read *read,
 		join(&late[i], &sigma[i], back[i], back_sigma[i]);
 	free(back);
 	return 0;
+}
+
+/* ---- Where nothing is believed ---- */
+
+struct skip {
+	struct filter at, ahead;	/* at a track that was read; ahead */
+	const struct skews_reader *reader;
+	float *late;
+};
+
+static bool filter_has(const struct filter *f, unsigned kind)
+{
+	unsigned i = 1;
+
+	while (i < f->n && f->kind[i] != kind)
+		i++;
+	return i < f->n;
+}
+
+/* Is it known where the track ahead is? */
+static bool is_foretold(const struct filter *f)
+{
+	return f->c[0][0] < f->kind_sigma * f->kind_sigma / 4;
+}
+
+/* To the last of at most so many tracks that is sure enough to be told from
+ * one that is skewed otherwise; the next one, whatever it is. */
+static uint64_t skip_ahead(struct skip *k, uint64_t from, uint64_t most)
+{
+	const struct skews *s = k->at.skews;
+	double limit = UNSURE * k->at.noise;
+	struct filter *f = &k->ahead;
+	uint64_t i = from;
+
+	*f = k->at;
+	while (i < from + most && i + 1 < s->tracks && s->kind[i + 1]) {
+		if (i > from && (!filter_has(f, s->kind[i + 1]) ||
+				 f->c[0][0] > limit * limit))
+			break;
+		filter_step(f, ++i);
+		f->x[0] = phase_part(f->x[0]);
+		k->late[i] = (float)f->x[0];
+	}
+	return i;
+}
+
+/* Takes what was seen; the tracks on the way were off by their part of it. */
+static void skip_learn(struct skip *k, uint64_t from, uint64_t to, double off)
+{
+	struct filter *f = &k->ahead;
+	double was = f->x[0];
+
+	filter_learn(f, off, f->c[0][0] + f->noise * f->noise);
+	for (uint64_t i = from + 1; i <= to; i++)
+		k->late[i] += (float)((f->x[0] - was) * (double)(i - from) /
+				      (double)(to - from));
+	k->at = *f;
+}
+
+static int skip_read(struct skip *k, uint64_t track, bool surely, double *off)
+{
+	double seen;
+	int err = k->reader->read(k->reader->arg, track, surely, &seen);
+
+	*off = err || isnan(seen) ? 0 : phase_wrap(seen - k->ahead.x[0]);
+	return err;
+}
+
+/* From a track that was read to another one; *at: how far that went. */
+static int skip_once(struct skip *k, uint64_t *at)
+{
+	uint64_t most = SKIP_MOST, from = *at, to;
+	double tolerance = k->reader->tolerance, off = 0;
+	struct filter *f = &k->ahead;
+	bool strange = false;
+	int err = 0;
+
+	do {
+		to = skip_ahead(k, from, most);
+		if (to == from)
+			return 0;
+		err = skip_read(k, to, !is_foretold(f), &off);
+		strange = is_foretold(f) && fabs(off) > tolerance;
+		if (!err && strange)
+			err = skip_read(k, to, to == from + 1, &off);
+		strange = strange && fabs(off) > tolerance;
+		most = (to - from) / 2;
+	} while (!err && strange && most);
+	/* Skewed like no other, or as its kind is from now on. */
+	if (strange) {
+		f->c[0][0] += off * off;
+		f->c[f->last][f->last] += off * off;
+	}
+	if (!err)
+		skip_learn(k, from, to, off);
+	*at = to;
+	return err;
+}
+
+/* A track that is behind none. */
+static int skip_begin(struct skip *k, uint64_t track)
+{
+	struct filter *f = &k->at;
+	double off;
+	int err;
+
+	f->x[0] = k->ahead.x[0] = 0;
+	err = skip_read(k, track, true, &off);
+	f->x[0] = phase_part(off);
+	k->late[track] = (float)f->x[0];
+	for (unsigned i = 1; i < f->n; i++)
+		f->c[0][i] = f->c[i][0] = 0;
+	f->c[0][0] = f->noise * f->noise;
+	f->last = 0;
+	return err;
+}
+
+int skews_find(const struct skews *skews, double noise,
+	       const struct skews_reader *reader, float *late)
+{
+	struct skip k = { .reader = reader, .late = late, .at = {
+		.skews = skews, .noise = fmax(noise, NOISE_LEAST),
+		.kind_sigma = ANY_SIGMA, .strays = SKIP_STRAYS,
+	} };
+	uint64_t at, was;
+	int err = 0;
+
+	filter_begin(&k.at);
+	for (at = 0; at < skews->tracks && !err; at++) {
+		late[at] = 0;
+		if (!skews->known[at])
+			continue;
+		err = skip_begin(&k, at);
+		do {
+			was = at;
+			if (!err)
+				err = skip_once(&k, &at);
+		} while (!err && at > was);
+	}
+	return err;
 }

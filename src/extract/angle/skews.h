@@ -31,11 +31,6 @@ int skews_new(const struct geom *geom, struct prober *prober,
 	      struct skews **skews);
 void skews_free(struct skews *skews);
 
-/* As believed: the angle of a track's physical sector 0, and how many sectors
- * go round. */
-angle skews_base(const struct geom *geom, uint64_t track);
-uint32_t skews_around(const struct geom_track *track);
-
 /*
  * How late each track is, and how sure that is: late[], sigma[] of as many as
  * the geometry has.  Reads by track, ascending; `noise`: standard deviation of
@@ -43,5 +38,22 @@ uint32_t skews_around(const struct geom_track *track);
  */
 int skews_smooth(const struct skews *skews, const struct skews_read *read,
 		 size_t n, double noise, float *late, float *sigma);
+
+/* Reads a track: its angle, or NAN.  `surely`: it is not known where it is, so
+ * a late reading must not be believed.  0, or why measuring must stop. */
+struct skews_reader {
+	int (*read)(void *arg, uint64_t track, bool surely, double *angle);
+	void *arg;
+	double tolerance;	/* what is further off is skewed otherwise */
+};
+
+/*
+ * Where tracks lie that are believed to have the angle 0, as translations tell
+ * no angles: of the first steps of a kind each is read, later ones in skips, as
+ * long as tracks lie where they are foretold.  -ENOMEM, or why that had to
+ * stop.
+ */
+int skews_find(const struct skews *skews, double noise,
+	       const struct skews_reader *reader, float *late);
 
 #endif

@@ -13,7 +13,6 @@
 #include "base/sort.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angle/anchor.h"
-#include "extract/angle/angles.h"
 #include "extract/angle/pitch.h"
 #include "extract/angle/skews.h"
 #include "extract/angle/trim.h"
@@ -40,6 +39,7 @@ struct trim {
 	struct reader reader;
 	struct anchor anchor;
 	const struct geom *geom;
+	struct geom *found;	/* with the first angles, where none were */
 	const struct trim_options *options;
 	struct skews *skews;
 	struct pitch_read *read;	/* by track */
@@ -118,11 +118,11 @@ static int look(struct trim *t, uint64_t index)
 	err = reader_expect(&t->reader, unit, at, &turn);
 	if (err || isnan(turn))
 		return err;
-	base = ldexp(skews_base(t->geom, index), -32) + t->anchor.base;
+	base = ldexp(track.start, -32) + t->anchor.base;
 	t->read[t->n++] = (struct pitch_read){
 		.track = index,
 		.sectors = usual(t->geom, &track),
-		.around = skews_around(&track),
+		.around = geom_around(&track),
 		.part = phase_part(at - base),
 		.late = phase_wrap(turn - at),
 	};
@@ -282,13 +282,33 @@ static void known_track(const struct trim *t, uint64_t from,
 	}
 }
 
-/* Somewhere in the middle of what is known; elsewhere when that cannot be
- * read. */
+/* Lets a track hold the clock: in the middle of what is known, or elsewhere
+ * when that cannot be read. */
+static int hold(struct trim *t)
+{
+	struct geom_track track;
+	double base = NAN;
+	int err = 0;
+
+	t->anchor = (struct anchor){ .reader = &t->reader, .geom = t->geom };
+	known_track(t, t->tracks / 2, &track);
+	for (unsigned i = 0; i < ANCHORS && !err && isnan(base); i++) {
+		if (i)
+			known_track(t, env_random(t->reader.prober->env) %
+				       t->tracks, &track);
+		err = anchor_read_well(&t->anchor, &track, &base);
+	}
+	if (!err && isnan(base))
+		err = -EIO;
+	if (!err)
+		anchor_drop(&t->anchor, &track, base);
+	return err;
+}
+
 static int begin(struct trim *t, struct prober *prober)
 {
 	struct geom_track track = { 0 };
-	double base = NAN;
-	int err = 0;
+	int err;
 
 	for (uint64_t i = 0; i < t->tracks; i++) {
 		prober_pause(prober, i);
@@ -303,39 +323,79 @@ static int begin(struct trim *t, struct prober *prober)
 	t->anchor = (struct anchor){ .reader = &t->reader, .geom = t->geom };
 	known_track(t, t->tracks / 2, &track);
 	err = calibrate_reader(&t->reader, anchor_unit(&t->anchor, &track));
-	for (unsigned i = 0; i < ANCHORS && !err && isnan(base); i++) {
-		if (i)
-			known_track(t, env_random(prober->env) % t->tracks,
-				    &track);
-		err = anchor_read_well(&t->anchor, &track, &base);
-	}
-	if (!err && isnan(base))
-		err = -EIO;
+	return err ? err : hold(t);
+}
+
+/* As late as it was seen, and with what really goes round it. */
+static void turn_one(void *arg, const struct geom_track *track,
+		     struct geom_sweep *sweep)
+{
+	const struct trim *t = arg;
+
+	sweep->around = around(t, usual(t->geom, track), sweep->around);
+	if (t->sigma[track->index] >= 0)
+		sweep->base += phase_angle(t->late[track->index]);
+}
+
+static int turn_all(struct trim *t, struct geom **out)
+{
+	return geom_change(t->geom, &(struct geom_changer){
+		.change = turn_one, .arg = t,
+		.pause = prober_pause_now, .pause_arg = t->reader.prober,
+	}, out);
+}
+
+/* ---- Angles from nothing ---- */
+
+static int read_track(void *arg, uint64_t index, bool surely, double *at)
+{
+	struct trim *t = arg;
+	struct geom_track track;
+	int err = anchor_lock(&t->anchor);
+
+	geom_track_at(t->geom, index, &track);
+	if (!err && t->options->progress)
+		err = t->options->progress(t->options->arg, (double)index /
+					   (double)t->tracks);
+	if (err)
+		return err;
+	return surely ? anchor_read_some(&t->anchor, &track, at) :
+			anchor_read(&t->anchor, anchor_unit(&t->anchor, &track),
+				    at);
+}
+
+/* The geometry from here on. */
+static int find_angles(struct trim *t, struct prober *prober)
+{
+	const struct skews_reader reader = {
+		.read = read_track, .arg = t,
+		.tolerance = t->reader.tolerance,
+	};
+	struct skews *skews = NULL;
+	int err = skews_new(t->geom, prober, &skews);
+
 	if (!err)
-		anchor_drop(&t->anchor, &track, base);
-	return err;
+		err = skews_find(skews, t->reader.noise, &reader, t->late);
+	if (!err)
+		err = turn_all(t, &t->found);
+	if (!err)
+		t->geom = t->found;
+	skews_free(skews);
+	if (t->options->most_ns)
+		t->end_ns = env_now_ns(prober->env) + t->options->most_ns;
+	return err ? err : hold(t);
 }
 
 /* The angles as they are now. */
-static int put(const struct trim *t, struct geom **out,
+static int put(struct trim *t, struct geom **out,
 	       struct trim_stats *stats)
 {
-	angle *bases = calloc(t->tracks, sizeof(*bases));
-	uint32_t *rounds = calloc(t->tracks, sizeof(*rounds));
 	double sum = 0, square = 0, sigma = 0, n = (double)t->known, late;
-	int err;
 
-	for (uint64_t i = 0; bases && rounds && i < t->tracks; i++) {
-		struct geom_track track;
-
+	for (uint64_t i = 0; i < t->tracks; i++) {
 		prober_pause(t->reader.prober, i);
-		geom_track_at(t->geom, i, &track);
-		rounds[i] = around(t, usual(t->geom, &track),
-				   skews_around(&track));
-		bases[i] = skews_base(t->geom, i);
 		if (t->sigma[i] < 0)
 			continue;
-		bases[i] += phase_angle(t->late[i]);
 		late = phase_wrap(t->late[i]);
 		sum += late;
 		square += late * late;
@@ -343,12 +403,7 @@ static int put(const struct trim *t, struct geom **out,
 	}
 	stats->moved = sqrt(fmax(square / n - sum / n * sum / n, 0));
 	stats->sigma = sqrt(sigma / n);
-	err = bases && rounds ? angles_put(t->geom, t->reader.prober, bases,
-					 rounds, out) :
-				-ENOMEM;
-	free(rounds);
-	free(bases);
-	return err;
+	return turn_all(t, out);
 }
 
 static int trim_all(struct trim *t, struct prober *prober, struct geom **out,
@@ -364,9 +419,11 @@ static int trim_all(struct trim *t, struct prober *prober, struct geom **out,
 	t->read = calloc(t->most, sizeof(*t->read));
 	if (!t->late || !t->sigma || !t->read)
 		return -ENOMEM;
-	err = skews_new(t->geom, prober, &t->skews);
+	err = begin(t, prober);
+	if (!err && t->options->unknown)
+		err = find_angles(t, prober);
 	if (!err)
-		err = begin(t, prober);
+		err = skews_new(t->geom, prober, &t->skews);
 	if (!err)
 		err = look_around(t);
 	stats->reads = t->reader.reads;
@@ -391,6 +448,7 @@ int trim_angles(struct prober *prober, const struct geom *geom,
 		t->end_ns = env_now_ns(prober->env) + options->most_ns;
 	err = trim_all(t, prober, out, stats);
 	skews_free(t->skews);
+	geom_free(t->found);
 	free(t->late);
 	free(t->sigma);
 	free(t->read);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
-#include "extract/angle/angles.h"
 #include "extract/angle/pitch.h"
 #include "extract/angle/skews.h"
 #include "extract/angle/trim.h"
@@ -48,24 +47,32 @@ static void make(uint64_t seed, struct spec **spec, struct sim **sim)
 
 /* As a map is: every few dozen tracks by something else, a step that is not
  * quite right in between. */
+struct disturbance {
+	uint64_t state;
+	double off, step;
+};
+
+static void disturb(void *arg, const struct geom_track *track,
+		    struct geom_sweep *sweep)
+{
+	struct disturbance *d = arg;
+
+	(void)track;
+	if (next_random(&d->state) % 40 == 0) {
+		d->off += 0.004 * spread(&d->state);
+		d->step = 0.0001 * spread(&d->state);
+	}
+	d->off += d->step;
+	sweep->base += turn(d->off);
+}
+
 static struct geom *disturbed(const struct geom *truth, uint64_t seed)
 {
-	uint64_t n = geom_tracks(truth), state = seed;
-	angle *bases = calloc(n, sizeof(*bases));
-	double off = 0, step = 0;
+	struct disturbance d = { .state = seed };
 	struct geom *geom;
 
-	ck_assert_ptr_nonnull(bases);
-	for (uint64_t i = 0; i < n; i++) {
-		if (next_random(&state) % 40 == 0) {
-			off += 0.004 * spread(&state);
-			step = 0.0001 * spread(&state);
-		}
-		off += step;
-		bases[i] = skews_base(truth, i) + turn(off);
-	}
-	ck_assert_int_eq(angles_put(truth, NULL, bases, NULL, &geom), 0);
-	free(bases);
+	ck_assert_int_eq(geom_change(truth, &(struct geom_changer){
+		.change = disturb, .arg = &d }, &geom), 0);
 	return geom;
 }
 
