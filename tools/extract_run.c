@@ -233,7 +233,9 @@ static int run_translate(void *arg)
 	err = extract_scsi(&scsi, &why);
 	if (!err)
 		forget_seeks(run->state->profile);
-	if (why)
+	if (err == -ERANGE)
+		msg_warn("%s: %s: they are measured by timing", run->scsi, why);
+	else if (why)
 		run->verdict = why;
 	return err;
 }
@@ -587,6 +589,12 @@ static enum extract_end end_of(const struct extract_run *run, int err)
 	case -ENODEV:
 		return EXTRACT_GONE;
 	default:
+	/* The drive can't tell where all of its tracks are. */
+	if (err == -ERANGE) {
+		run->scsi = NULL;
+		host.scsi = false;
+		err = pipeline_run(&host, run);
+	}
 		return EXTRACT_FAILED;
 	}
 }
@@ -616,7 +624,7 @@ static void run_end(void *arg)
 
 enum extract_end extract_run(struct extract_run *run)
 {
-	const struct pipeline_host host = {
+	struct pipeline_host host = {
 		.scsi = run->scsi,
 		.knows = run_knows,
 		.begin = run_begin,

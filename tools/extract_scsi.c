@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "base/msg.h"
-#include "extract/scsi/scsi_survey.h"
+#include "extract/scsi/scsi.h"
 #include "tools/extract_scsi.h"
 
 struct translation {
 	const struct extract_scsi *scsi;
 	struct scsi_port *port;
-	struct scsi_survey survey;
+	struct scsi_capacity capacity;
 	struct translate *translate;
 };
 
@@ -27,19 +27,6 @@ static void translation_free(struct translation *t)
 		scsi_close(t->port);
 }
 
-/* What it says of itself; the reason in *why if it is not to be mapped. */
-static int translation_survey(struct translation *t, const char *path,
-			      const char **why)
-{
-	const struct scsi_survey *s = &t->survey;
-	int err = scsi_survey(t->port, &t->survey, why);
-
-	if (!err && s->ranges > 1)
-		msg_info("%s: %u actuators: their tracks are mapped apart, "
-			 "and nothing else is measured", path, s->ranges);
-	return err;
-}
-
 static int translation_open(struct translation *t, const char **why)
 {
 	int err;
@@ -47,12 +34,14 @@ static int translation_open(struct translation *t, const char **why)
 	t->port = t->scsi->port;
 	err = t->port ? 0 : scsi_open(t->scsi->path, &t->port);
 	if (!err)
-		err = translation_survey(t, t->scsi->path, why);
+		err = scsi_read_capacity(t->port, &t->capacity);
 	if (!err)
-		err = translate_open(t->port, t->survey.capacity.blocks,
+		err = translate_open(t->port, t->capacity.blocks,
 				     &t->translate);
-	if (err == -EOPNOTSUPP && !*why)
+	if (err == -EOPNOTSUPP)
 		*why = "it does not translate addresses";
+	if (err == -ERANGE)
+		*why = "it has more cylinders than addresses can tell";
 	return err;
 }
 
@@ -86,15 +75,10 @@ static int translation_map(struct translation *t,
 			   const struct profile *profile, struct scsi_map *map,
 			   const char **why)
 {
-	const struct scsi_capacity *capacity = &t->survey.capacity;
 	int err;
 
-	options->block_bytes = capacity->block_bytes;
-	options->blocks = capacity->blocks;
-	if (t->survey.ranges > 1) {
-		options->range = t->survey.range;
-		options->ranges = t->survey.ranges;
-	}
+	options->block_bytes = t->capacity.block_bytes;
+	options->blocks = t->capacity.blocks;
 	err = scsi_map_make(t->translate, options, map);
 	if (!err && geom_sectors(map->geom) != profile->sectors) {
 		geom_free(map->geom);

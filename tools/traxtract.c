@@ -563,9 +563,7 @@ static enum extract_end run(const struct arguments *a, struct outcome *outcome)
 		return EXTRACT_FAILED;
 	}
 	why = identify_refusal(&id);
-	/* A drive with several actuators is refused by timing only: what it
-	 * reports by SCSI is true of each of them. */
-	if (why && !(a->scsi && id.actuators > 1 && !id.host_managed)) {
+	if (why) {
 		msg_error("%s: %s", a->device, why);
 		outcome->verdict = why;
 		return EXTRACT_REFUSED;

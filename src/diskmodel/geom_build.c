@@ -162,15 +162,15 @@ static const char *sweep_verify(const struct geom_sweep *s)
 	return NULL;
 }
 
-/* Do the tracks of `next` go on where those of `last` end?  A single track
- * takes whatever step leads on from it. */
+/* Do the tracks of `next` go on where those of `last` end?  They do behind a
+ * single one, too, if that has the step that leads on from it. */
 static bool sweep_continues(const struct geom_sweep *last,
 			    const struct geom_sweep *next, angle tolerance)
 {
 	int64_t n = last->count;
 
-	if (last->count == 1 || last->sectors != next->sectors ||
-	    last->around != next->around || last->known != next->known)
+	if (last->sectors != next->sectors || last->around != next->around ||
+	    last->known != next->known)
 		return false;
 	if (next->count > 1 &&
 	    (next->cylinder_step != last->cylinder_step ||

@@ -31,9 +31,7 @@ static const struct {
 } habit_names[] = {
 #define HABIT(name, member) \
 	{ name, offsetof(struct scsi_target_habits, member) }
-	HABIT("--bytes", bytes_only),
 	HABIT("--short", short_only),
-	HABIT("--extended", extended_only),
 	HABIT("--last-page", last_page_only),
 	HABIT("--two-places", two_places),
 	HABIT("--alternate-track", alternate_track),

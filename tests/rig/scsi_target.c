@@ -11,9 +11,8 @@
 #define BAD_OPCODE 0x2000
 #define BAD_CDB 0x2400
 #define BAD_PARAMETER 0x2600
-#define HEADS 256u		/* a byte; actuators use the same numbers */
+#define HEADS 256u		/* a byte */
 #define PAGES 4u
-#define SECTOR_GAP 88u		/* bytes around a sector's data */
 
 /* Its code, with that of the subpage above; what it is and which bits can be
  * changed. */
@@ -61,7 +60,7 @@ static void put_be(uint64_t v, uint8_t *to, unsigned bytes)
 /* ---- where things are ---- */
 
 static void where_is(const struct scsi_target *t, uint64_t block,
-		     struct scsi_address *out, bool *alternate)
+		     struct translate_place *out)
 {
 	struct geom_track track;
 	struct geom_place place;
@@ -70,38 +69,23 @@ static void where_is(const struct scsi_target *t, uint64_t block,
 	geom_place_of(t->geom, block * t->unit, &place);
 	out->cylinder = place.cylinder;
 	out->head = place.surface % HEADS;
-	out->at = place.sector / t->unit;
-	*alternate = place.cylinder != track.cylinder ||
-		     place.surface != track.surface;
+	out->sector = place.sector / t->unit;
+	out->alternate = place.cylinder != track.cylinder ||
+			 place.surface != track.surface;
 }
 
 /* ---- the Translate Address page ---- */
 
 static bool is_block(unsigned format)
 {
-	return format == SCSI_SHORT_BLOCK || format == SCSI_LONG_BLOCK;
+	return format == TRANSLATE_SHORT_BLOCK ||
+	       format == TRANSLATE_LONG_BLOCK;
 }
 
 static bool knows_format(const struct scsi_target *t, unsigned format)
 {
-	const struct scsi_target_habits *h = &t->habits;
-
-	switch (format) {
-	case SCSI_SHORT_BLOCK:
-		return true;
-	case SCSI_LONG_BLOCK:
-		return !h->short_only;
-	case SCSI_PHYSICAL_SECTOR:
-		return !h->bytes_only && !h->extended_only;
-	case SCSI_EXT_SECTOR:
-		return !h->bytes_only && h->extended_only;
-	case SCSI_BYTES_FROM_INDEX:
-		return h->bytes_only && !h->extended_only;
-	case SCSI_EXT_BYTES:
-		return h->bytes_only && h->extended_only;
-	default:
-		return false;
-	}
+	return format == TRANSLATE_SHORT_BLOCK || format == TRANSLATE_SECTOR ||
+	       (format == TRANSLATE_LONG_BLOCK && !t->habits.short_only);
 }
 
 /* Only from blocks to places. */
@@ -128,41 +112,31 @@ static void answer_send(struct scsi_target *t, struct scsi_command *command)
 	memcpy(t->sent, page, sizeof(t->sent));
 }
 
-static uint32_t bytes_of(const struct scsi_target *t)
-{
-	return t->habits.block_bytes + SECTOR_GAP;
-}
-
 /* A place in its format.  false: it does not fit. */
 static bool place_put(const struct scsi_target *t, uint64_t block,
-		      unsigned format, uint8_t *flags, uint8_t address[8])
+		      uint8_t *flags, uint8_t address[8])
 {
-	struct scsi_address place;
-	bool alternate;
+	struct translate_place place;
 
-	where_is(t, block, &place, &alternate);
-	if (t->habits.bytes_only)
-		place.at *= bytes_of(t);
-	if (alternate)
+	where_is(t, block, &place);
+	if (place.alternate)
 		*flags |= 0x40;
 	put_be(place.cylinder, address, 3);
 	put_be(place.head, address + 3, 1);
-	put_be(place.at, address + 4, 4);
-	return place.cylinder < 1u << 24 &&
-	       (format == SCSI_PHYSICAL_SECTOR ||
-		format == SCSI_BYTES_FROM_INDEX || place.at < 0x0fffffff);
+	put_be(place.sector, address + 4, 4);
+	return place.cylinder < 1u << 24;
 }
 
 /* Fills the address; false: there is none. */
 static bool translate_sent(struct scsi_target *t, uint8_t *flags,
 			   uint8_t address[8])
 {
-	unsigned from = t->sent[4] & 7, to = t->sent[5] & 7;
+	unsigned from = t->sent[4] & 7;
 	uint64_t block = 0;
 
-	for (unsigned i = 0; i < (from == SCSI_LONG_BLOCK ? 8u : 4u); i++)
+	for (unsigned i = 0; i < (from == TRANSLATE_LONG_BLOCK ? 8u : 4u); i++)
 		block = block << 8 | t->sent[6 + i];
-	return block < t->blocks && place_put(t, block, to, flags, address);
+	return block < t->blocks && place_put(t, block, flags, address);
 }
 
 static void answer_receive(struct scsi_target *t, struct scsi_command *command)
@@ -191,23 +165,6 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 
 /* ---- what every drive answers ---- */
 
-/* VPD page B9h: two ranges. */
-static void answer_ranges(const struct scsi_target *t,
-			  struct scsi_command *command)
-{
-	uint64_t first = t->habits.range_blocks;
-	uint8_t page[128] = { 0, 0xb9, 0, 124 };
-
-	page[64] = 0;
-	page[65] = 1;
-	put_be(first, page + 80, 8);
-	page[96] = 1;
-	page[97] = 1;
-	put_be(first + t->habits.range_gap, page + 104, 8);
-	put_be(t->blocks - first - t->habits.range_gap, page + 112, 8);
-	give(command, page, sizeof(page));
-}
-
 static void answer_vpd(const struct scsi_target *t,
 		       struct scsi_command *command)
 {
@@ -228,14 +185,7 @@ static void answer_vpd(const struct scsi_target *t,
 	case 0xb1:
 		page[3] = 60;
 		put_be(10000, page + 4, 2);
-		page[8] = t->habits.range_blocks ? 0x40 : 0;
 		break;
-	case 0xb9:
-		if (t->habits.range_blocks) {
-			answer_ranges(t, command);
-			return;
-		}
-		/* fall through */
 	default:
 		refuse(command, BAD_CDB);
 		return;

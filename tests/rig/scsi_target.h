@@ -9,23 +9,18 @@
 #define TRAX_RIG_SCSI_TARGET_H
 
 #include "diskmodel/geom.h"
-#include "extract/scsi/scsi.h"
+#include "extract/scsi/translate.h"
 
 struct scsi_target_habits {
 	uint32_t block_bytes;	/* bytes of a block; 0: 512 */
 	bool no_page;		/* translates nothing */
 	bool short_only;	/* knows 32-bit blocks only */
-	bool bytes_only;	/* places in bytes from the index */
-	bool extended_only;	/* places in the extended formats */
 	bool last_page_only;	/* it refuses RECEIVE with PCV */
 	bool two_places;	/* a block's second one, behind the first */
 	bool alternate_track;	/* ALTTRK always: it cannot tell */
 	bool capacity_10_only;
 	unsigned attention;	/* commands from one UNIT ATTENTION to the next;
 				 * 0: there is none */
-	uint64_t range_blocks;	/* blocks of the first of two actuators; 0:
-				 * there is one actuator */
-	bool range_gap;		/* a block between them belongs to neither */
 };
 
 struct scsi_target;

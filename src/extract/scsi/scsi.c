@@ -146,52 +146,6 @@ int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out)
 	return 0;
 }
 
-static int scsi_inquire(struct scsi_port *port, int vpd, uint8_t *buf,
-			uint32_t room, uint32_t least, uint32_t *got)
-{
-	uint8_t cdb[6] = { 0x12, vpd >= 0, vpd >= 0 ? vpd : 0 };
-	int err;
-
-	sg_put_unaligned_be16(room, cdb + 3);
-	err = scsi_get(port, cdb, sizeof(cdb), buf, room, least, got);
-	if (!err && vpd >= 0 && buf[1] != vpd)
-		err = -EOPNOTSUPP;	/* some answer with what they have */
-	return err;
-}
-
-int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out)
-{
-	uint8_t buf[64];
-	int err = scsi_inquire(port, 0xb1, buf, sizeof(buf), 9, NULL);
-
-	if (err)
-		return err;
-	out->rpm = sg_get_unaligned_be16(buf + 4);
-	out->zoned = buf[8] >> 4 & 3;
-	return 0;
-}
-
-int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
-		     unsigned max, unsigned *n)
-{
-	uint8_t buf[64 + 32 * 16];
-	uint32_t got, end, at;
-	int err = scsi_inquire(port, 0xb9, buf, sizeof(buf), 64, &got);
-
-	if (err)
-		return err;
-	end = sg_get_unaligned_be16(buf + 2) + 4u;
-	if (end > got)
-		end = got;
-	*n = 0;
-	for (at = 64; at + 32 <= end && *n < max; at += 32) {
-		range[*n].first = get_be64(buf + at + 8);
-		range[*n].blocks = get_be64(buf + at + 16);
-		++*n;
-	}
-	return 0;
-}
-
 /* ---- mode pages ---- */
 
 /* The page is its own header, of which there are two kinds. */
@@ -244,28 +198,4 @@ int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n)
 	all[8] &= 0x7f;		/* whether it can be saved is not ours to say */
 	sg_put_unaligned_be16((uint16_t)(8 + n), cdb + 7);
 	return scsi_do(port, &command);
-}
-
-/* ---- addresses ---- */
-
-void scsi_address_get(enum scsi_address_format format,
-		      const uint8_t address[8], struct scsi_address *out)
-{
-	out->cylinder = sg_get_unaligned_be24(address);
-	out->head = address[3];
-	out->at = get_be32(address + 4);
-	if (format == SCSI_EXT_BYTES || format == SCSI_EXT_SECTOR)
-		out->at &= 0x0fffffff;
-}
-
-bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
-			  uint8_t address[8])
-{
-	memset(address, 0, 8);
-	if (format == SCSI_LONG_BLOCK) {
-		sg_put_unaligned_be64(lba, address);
-		return true;
-	}
-	sg_put_unaligned_be32((uint32_t)lba, address);
-	return lba <= UINT32_MAX;
 }

@@ -56,20 +56,6 @@ struct scsi_capacity {
 };
 int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out);
 
-/* VPD page B1h. */
-struct scsi_medium {
-	uint32_t rpm;		/* 0: not said; 1: does not rotate */
-	unsigned zoned;		/* 1: host aware, 2: host managed */
-};
-int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out);
-
-/* VPD page B9h: ranges of blocks with an actuator each. */
-struct scsi_range {
-	uint64_t first, blocks;
-};
-int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
-		     unsigned max, unsigned *n);
-
 /* A mode page's current (0), changeable (1), default (2) or saved (3) values,
  * with its header of two bytes, or four of a subpage; *n is its length. */
 #define SCSI_SUBPAGE(page, sub) ((page) | (sub) << 8)
@@ -81,26 +67,5 @@ int scsi_mode_sense(struct scsi_port *port, unsigned page, unsigned control,
 int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n);
 
 /* ---- addresses ---- */
-
-enum scsi_address_format {
-	SCSI_SHORT_BLOCK = 0,		/* 32-bit LBA */
-	SCSI_EXT_BYTES = 1,		/* 28 bits from index */
-	SCSI_EXT_SECTOR = 2,
-	SCSI_LONG_BLOCK = 3,		/* 64-bit LBA */
-	SCSI_BYTES_FROM_INDEX = 4,
-	SCSI_PHYSICAL_SECTOR = 5,
-};
-
-struct scsi_address {
-	uint32_t cylinder;
-	uint32_t head;
-	uint32_t at;		/* sector, or bytes from index */
-};
-
-void scsi_address_get(enum scsi_address_format format,
-		      const uint8_t address[8], struct scsi_address *out);
-/* false: it does not fit the format. */
-bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
-			  uint8_t address[8]);
 
 #endif

@@ -29,9 +29,9 @@ static int where_is(struct ask *ask, uint64_t block, struct ask_spot *out,
 	err = translate_block(ask->translate, block, &place);
 	if (err)
 		return err;
-	out->place.cylinder = place.address.cylinder;
-	out->place.head = place.address.head;
-	out->at = place.address.at;
+	out->place.cylinder = place.cylinder;
+	out->place.head = place.head;
+	out->at = place.sector;
 	*alternate = place.alternate;
 	return 0;
 }

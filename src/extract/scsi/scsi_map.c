@@ -62,11 +62,9 @@ struct map {
 	struct ask ask;
 	const struct scsi_map_options *options;
 	struct scsi_map *out;
-	uint32_t surfaces;	/* of the actuators before this one */
 	bool walk;		/* all is asked track by track */
 
 	struct track_runs runs;	/* all that is mapped */
-	size_t range;		/* runs of the actuators before this one */
 	uint64_t first;		/* block: all before are mapped */
 	struct order order;	/* what is predicted behind it ... */
 	uint64_t track;		/* ... begins with this track of it */
@@ -187,7 +185,6 @@ static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 	};
 
 	order_place(&m->order, m->track, &run.place);
-	run.surface = m->surfaces + run.place.head;
 	m->track += count;
 	m->first += count * blocks;
 	return runs_add(&m->runs, &run);
@@ -220,7 +217,7 @@ static void map_size(struct map *m, uint32_t blocks, uint32_t was, uint64_t n)
 	struct order_slot *slot = map_slot(m);
 	struct track_run *run;
 
-	for (size_t i = m->runs.n; n && i-- > m->range;) {
+	for (size_t i = m->runs.n; n && i-- > 0;) {
 		run = &m->runs.v[i];
 		if (run->place.head != slot->head)
 			continue;
@@ -313,8 +310,7 @@ static int map_event(struct map *m)
  * which way it goes on. */
 static int map_learn(struct map *m)
 {
-	uint32_t size = m->runs.n > m->range ? m->runs.v[m->runs.n - 1].usual :
-					       0;
+	uint32_t size = m->runs.n ? m->runs.v[m->runs.n - 1].usual : 0;
 	struct ask_spot here, next;
 	uint64_t end;
 	int err = ask_where(&m->ask, m->first, &here);
@@ -325,8 +321,7 @@ static int map_learn(struct map *m)
 	m->ahead = AHEAD_FIRST;
 	m->pushed = 0;
 	map_safe(m);
-	if (!m->walk && order_recognise(&m->order, &m->runs, m->range,
-					&here.place))
+	if (!m->walk && order_recognise(&m->order, &m->runs, &here.place))
 		return 0;
 	next = here;
 	err = ask_end(&m->ask, m->first, &here.place, m->first + size, &end,
@@ -504,17 +499,14 @@ static int map_skip(struct map *m)
 	return err;
 }
 
-/* All tracks up to a block: one actuator's. */
-static int map_range(struct map *m, uint64_t end)
+static int map_all(struct map *m)
 {
 	const struct scsi_map_options *o = m->options;
 	uint64_t steps = 0;
 	int err = 0;
 
-	m->ask.blocks = end;
 	map_safe(m);
-	while (!err && (m->first < end ||
-			!(err = map_doubt(m)))) {
+	while (!err && (m->first < o->blocks || !(err = map_doubt(m)))) {
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
@@ -525,31 +517,11 @@ static int map_range(struct map *m, uint64_t end)
 	return err < 0 ? err : 0;
 }
 
-static int map_all(struct map *m)
-{
-	const struct scsi_map_options *o = m->options;
-	uint64_t end = 0;
-	int err = 0;
-
-	if (!o->range)
-		return map_range(m, o->blocks);
-	for (unsigned i = 0; i < o->ranges && !err; i++) {
-		/* Nothing that was learned goes over to the next. */
-		m->order.slots = m->last.slots = 0;
-		m->range = m->runs.n;
-		m->surfaces = i * SCSI_MAP_SURFACES;
-		end += o->range[i].blocks;
-		err = map_range(m, end);
-	}
-	return err;
-}
-
 /* 1: a track's ends are where the geometry says. */
 static int map_track_right(struct map *m, const struct geom_track *track,
 			   uint32_t unit)
 {
-	const struct track_place place = { track->cylinder,
-					   track->surface % SCSI_MAP_SURFACES };
+	const struct track_place place = { track->cylinder, track->surface };
 	uint64_t first = track->first / unit;
 	uint64_t end = first + track->sectors / unit;
 	int rc = ask_begins(&m->ask, first, &place);

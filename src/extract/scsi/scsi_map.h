@@ -18,15 +18,9 @@
 #include "diskmodel/geom.h"
 #include "extract/scsi/translate.h"
 
-#define SCSI_MAP_SURFACES 256u	/* a head's number is a byte */
-
 struct scsi_map_options {
 	uint32_t block_bytes;
 	uint64_t blocks;
-	/* Actuators with a range of blocks each, mapped apart; NULL: one.  The
-	 * surfaces of the i-th are numbered from i * SCSI_MAP_SURFACES. */
-	const struct scsi_range *range;
-	unsigned ranges;
 	unsigned verify;	/* tracks tried at the end; 0: 100 */
 	bool walk;		/* no leaps */
 	/* Called now and then; false ends it with -EINTR.  May be NULL. */

@@ -103,14 +103,14 @@ unsigned order_ahead(struct order *o, uint64_t track,
 /* ---- which orders there are ---- */
 
 /* The slots of the tracks found last: slot[0] is that of the last ones. */
-static unsigned last_slots(const struct track_runs *runs, size_t from,
+static unsigned last_slots(const struct track_runs *runs,
 			   struct order_slot *slot)
 {
 	const struct track_run *run;
 	struct order_slot *s = NULL;
 	unsigned n = 0;
 
-	for (size_t i = runs->n; i-- > from && runs->v[i].known;) {
+	for (size_t i = runs->n; i-- > 0 && runs->v[i].known;) {
 		run = &runs->v[i];
 		if (s && run->step && s->step == run->step &&
 		    s->head == run->place.head &&
@@ -209,11 +209,11 @@ static void split_turns(struct order *o)
 }
 
 bool order_recognise(struct order *o, const struct track_runs *runs,
-		     size_t from, const struct track_place *place)
+		     const struct track_place *place)
 {
 	struct order_slot slot[LOOKS];
 
-	if (!make_order(o, slot, last_slots(runs, from, slot)) ||
+	if (!make_order(o, slot, last_slots(runs, slot)) ||
 	    o->slot[0].head != place->head ||
 	    o->slot[0].cylinder != place->cylinder) {
 		o->slots = 0;

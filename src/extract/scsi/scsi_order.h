@@ -58,10 +58,10 @@ uint64_t order_blocks(struct order *order, uint64_t track);
 void order_begin(struct order *order, const struct track_place *place,
 		 const struct track_place *next, uint32_t blocks);
 
-/* The order that the last of the tracks found (from the run `from` on) repeat,
- * if it goes on at a place. */
+/* The order that the last of the tracks found repeat, if it goes on at a
+ * place. */
 bool order_recognise(struct order *order, const struct track_runs *runs,
-		     size_t from, const struct track_place *place);
+		     const struct track_place *place);
 
 /* An order that was, from the slot on that begins at a place and is followed by
  * the track at `next`.  Its sizes are not seen. */

@@ -18,7 +18,6 @@ struct track_place {
 /* Tracks along a surface, `step` cylinders apart, that hold the same. */
 struct track_run {
 	struct track_place place;	/* of the first */
-	uint32_t surface;
 	int32_t step;
 	uint32_t count;
 	uint32_t blocks;

@@ -9,7 +9,8 @@
  *  - RAREA with an address that is left out (page length 2): the address is a
  *    defect, a spare or beyond the last block;
  *  - several addresses for one block: the first is where it begins;
- *  - ALTTRK where they cannot tell, which is to say everywhere.
+ *  - ALTTRK where they cannot tell, which is to say everywhere: it is left out
+ *    of account.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,17 +25,13 @@
 #define IN_BYTES 64u
 #define RESERVED_AREA 0x80
 #define ALTERNATE_SECTOR 0x40
-#define ALTERNATE_TRACK 0x20
 #define REPEATS 5u
-#define LOOKS 4u
 
 struct translate {
 	struct scsi_port *port;
 	uint64_t blocks;
 	bool by_code;		/* RECEIVE with PCV */
-	enum scsi_address_format block, place;
-	uint32_t pitch;
-	uint8_t alternate;	/* flags that say so */
+	enum translate_format block;
 	uint64_t count;
 };
 
@@ -81,11 +78,11 @@ static int page_exchange(struct translate *t, const uint8_t *send,
 	return -EBUSY;
 }
 
-static int page_ask(struct translate *t, enum scsi_address_format from,
-		    const uint8_t address[8], enum scsi_address_format to,
+static int page_ask(struct translate *t, const uint8_t address[8],
 		    struct answer *out)
 {
-	uint8_t send[OUT_BYTES] = { PAGE, 0, 0, OUT_BYTES - 4, from, to };
+	uint8_t send[OUT_BYTES] = { PAGE, 0, 0, OUT_BYTES - 4, t->block,
+				    TRANSLATE_SECTOR };
 	uint8_t page[IN_BYTES] = { 0 };
 	uint32_t got = 0, n;
 	int err;
@@ -97,7 +94,7 @@ static int page_ask(struct translate *t, enum scsi_address_format from,
 	if (got < 6 || page[0] != PAGE)
 		return -EBADMSG;
 	n = sg_get_unaligned_be16(page + 2);
-	if ((page[4] & 7) != from || (page[5] & 7) != to)
+	if ((page[4] & 7) != send[4] || (page[5] & 7) != send[5])
 		return -EBADMSG;
 	out->flags = page[5];
 	memset(out->address, 0, 8);
@@ -113,83 +110,48 @@ static int page_ask(struct translate *t, enum scsi_address_format from,
 int translate_block(struct translate *t, uint64_t lba,
 		    struct translate_place *out)
 {
+	uint8_t address[8] = { 0 };
 	struct answer answer;
-	uint8_t address[8];
+	const uint8_t *a = answer.address;
 	int err;
 
-	if (lba >= t->blocks || !scsi_address_put_lba(t->block, lba, address))
+	if (lba >= t->blocks ||
+	    (t->block == TRANSLATE_SHORT_BLOCK && lba > UINT32_MAX))
 		return -EINVAL;
-	err = page_ask(t, t->block, address, t->place, &answer);
+	if (t->block == TRANSLATE_LONG_BLOCK)
+		sg_put_unaligned_be64(lba, address);
+	else
+		sg_put_unaligned_be32((uint32_t)lba, address);
+	err = page_ask(t, address, &answer);
 	if (err)
 		return err;
-	scsi_address_get(t->place, answer.address, &out->address);
-	out->address.at /= t->pitch;
-	out->alternate = answer.flags & t->alternate;
+	*out = (struct translate_place){
+		.cylinder = sg_get_unaligned_be24(a),
+		.head = a[3],
+		.sector = (uint32_t)sg_get_unaligned_be16(a + 4) << 16 |
+			  sg_get_unaligned_be16(a + 6),
+		.alternate = answer.flags & ALTERNATE_SECTOR,
+	};
 	return 0;
 }
 
-/* ---- Its habits ---- */
-
 /* Asks for the last block, whose address is all zeros nowhere. */
-static bool formats_work(struct translate *t)
-{
-	struct translate_place place;
-
-	return !translate_block(t, t->blocks - 1, &place);
-}
-
 static int find_formats(struct translate *t)
 {
-	static const enum scsi_address_format places[] = {
-		SCSI_PHYSICAL_SECTOR, SCSI_EXT_SECTOR, SCSI_BYTES_FROM_INDEX,
-		SCSI_EXT_BYTES,
+	static const enum translate_format blocks[] = {
+		TRANSLATE_LONG_BLOCK, TRANSLATE_SHORT_BLOCK,
 	};
-	static const enum scsi_address_format blocks[] = {
-		SCSI_LONG_BLOCK, SCSI_SHORT_BLOCK,
-	};
-	unsigned i;
+	struct translate_place place;
+	int err;
 
-	for (i = 0; i < 16; i++) {
-		t->place = places[i / 4];
-		t->block = blocks[i / 2 % 2];
+	for (unsigned i = 0; i < 4; i++) {
+		t->block = blocks[i / 2];
 		t->by_code = !(i % 2);
-		if (formats_work(t))
-			return 0;
+		err = translate_block(t, t->blocks - 1, &place);
+		if (!err || err == -ENODATA)
+			return err ? -ERANGE : 0;
 	}
 	return -EOPNOTSUPP;
-}
-
-/* Bytes, or 1, from sector to sector: where it is least nothing was slipped
- * between them. */
-static void find_pitch(struct translate *t)
-{
-	struct translate_place a, b;
-	uint32_t least = UINT32_MAX, off;
-
-	for (unsigned i = 0; i < LOOKS; i++) {
-		if (translate_block(t, t->blocks / LOOKS * i, &a) ||
-		    translate_block(t, t->blocks / LOOKS * i + 1, &b) ||
-		    b.address.at <= a.address.at)
-			continue;
-		off = b.address.at - a.address.at;
-		least = off < least ? off : least;
-	}
-	t->pitch = least < UINT32_MAX ? least : 1;
-}
-
-/* "On an alternate track, or not to be told": on all tracks that is no news. */
-static void find_alternates(struct translate *t)
-{
-	struct translate_place place;
-	unsigned i, tracks = 0;
-
-	t->alternate = ALTERNATE_TRACK;
-	for (i = 0; i < LOOKS; i++)
-		tracks += !translate_block(t, t->blocks / LOOKS * i, &place) &&
-			  place.alternate;
-	t->alternate = ALTERNATE_SECTOR;
-	if (tracks < LOOKS)
-		t->alternate |= ALTERNATE_TRACK;
 }
 
 int translate_open(struct scsi_port *port, uint64_t blocks,
@@ -202,14 +164,11 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 		return -ENOMEM;
 	t->port = port;
 	t->blocks = blocks;
-	t->pitch = 1;
 	err = find_formats(t);
 	if (err) {
 		free(t);
 		return err;
 	}
-	find_alternates(t);
-	find_pitch(t);
 	*out = t;
 	return 0;
 }

@@ -2,7 +2,7 @@
  * translate.h - where a block lies, by the drive's own word: SEND and RECEIVE
  * DIAGNOSTIC with the Translate Address page (40h).
  *
- * Which of the address formats and ways of asking a drive takes is found out
+ * Which of the formats of blocks and ways of asking a drive takes is found out
  * once.  Every translation costs a pair of commands, about 1.3 to 2.3 ms on
  * drives of the papers; they are counted.
  */
@@ -16,11 +16,19 @@
 struct translate;
 
 struct translate_place {
-	struct scsi_address address;	/* of a sector, more or less */
+	uint32_t cylinder, head, sector;
 	bool alternate;		/* not where it was made: reassigned */
 };
 
-/* The port outlives it.  -EOPNOTSUPP: the drive does not translate. */
+/* Formats of addresses. */
+enum translate_format {
+	TRANSLATE_SHORT_BLOCK = 0,	/* 32-bit LBA */
+	TRANSLATE_LONG_BLOCK = 3,	/* 64-bit LBA */
+	TRANSLATE_SECTOR = 5,		/* cylinder, head, sector */
+};
+
+/* The port outlives it.  -EOPNOTSUPP: the drive does not translate; -ERANGE:
+ * not up to its last block, as an address has three bytes for the cylinder. */
 int translate_open(struct scsi_port *port, uint64_t blocks,
 		   struct translate **translate);
 void translate_close(struct translate *translate);

@@ -324,67 +324,13 @@ START_TEST(timing_of_another_drive)
 }
 END_TEST
 
-/* Two actuators: their tracks are all that is known, and enough for a file
- * system. */
-START_TEST(tracks_of_two_actuators_are_enough)
-{
-	struct scsi_target_habits two = { 0 };
-	char path[80], image[80], command[600];
-	struct profile *again;
-	struct geom_track t;
-	struct model_error j;
-	struct rig r;
-	FILE *f;
-
-	open_drive(&r, 820, UINT64_C(600000000));
-	geom_track_of(r.truth, geom_sectors(r.truth) / 2, &t);
-	two.range_blocks = t.first * 512 / r.spec->logical_bytes;
-	close_drive(&r);
-	open_scsi(&r, 820, UINT64_C(600000000), two);
-	run_to_end(&r);
-	judge(&r, &j);
-	ck_assert_uint_eq(j.unknown_sectors, 0);
-	ck_assert_uint_eq(r.state.profile->part[PROFILE_ANGLES].confidence_ppm,
-			  0);
-	ck_assert_uint_eq(r.state.profile->mech.seek_n, 0);
-	geom_track_at(r.state.profile->geom,
-		      geom_tracks(r.state.profile->geom) - 1, &t);
-	ck_assert_uint_ge(t.surface, SCSI_MAP_SURFACES);
-
-	snprintf(path, sizeof(path), "%s.json", r.path);
-	snprintf(image, sizeof(image), "%s.image", r.path);
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	ck_assert_int_eq(profile_write(r.state.profile, f), 0);
-	fclose(f);
-	ck_assert_int_eq(profile_read(path, &again), 0);
-	ck_assert_uint_eq(geom_tracks(again->geom),
-			  geom_tracks(r.state.profile->geom));
-	profile_free(again);
-	snprintf(command, sizeof(command), "truncate -s %ju %s && "
-		 "./mkfs.traxfs --profile %s %s >/dev/null 2>&1 && "
-		 "./chkfs.traxfs %s >/dev/null 2>&1",
-		 (uintmax_t)geom_sectors(r.truth) * 512, image, path, image,
-		 image);
-	ck_assert_int_eq(system(command), 0);
-	if (!getenv("KEEP")) {
-		unlink(image);
-		unlink(path);
-	}
-	close_drive(&r);
-}
-END_TEST
-
 /* What is no use says why. */
 START_TEST(a_drive_of_no_use_says_why)
 {
-	static const struct scsi_target_habits none[] = {
-		{ .no_page = true },
-		{ .range_blocks = 1000, .range_gap = true },
-	};
 	struct rig r;
 
-	open_scsi(&r, 821, UINT64_C(300000000), none[_i]);
+	open_scsi(&r, 821, UINT64_C(300000000),
+		  (struct scsi_target_habits){ .no_page = true });
 	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
 	ck_assert_ptr_nonnull(r.run.verdict);
 	close_drive(&r);
@@ -617,8 +563,7 @@ int main(void)
 	tcase_add_loop_test(tc, scsi_goes_on, 0, 3);
 	tcase_add_test(tc, timing_then_scsi);
 	tcase_add_test(tc, timing_of_another_drive);
-	tcase_add_test(tc, tracks_of_two_actuators_are_enough);
-	tcase_add_loop_test(tc, a_drive_of_no_use_says_why, 0, 2);
+	tcase_add_test(tc, a_drive_of_no_use_says_why);
 	tcase_add_test(tc, progress_in_lines);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
 	tcase_add_test(tc, a_drive_full_of_errors_is_given_up);
