@@ -35,9 +35,7 @@
 /* The state is saved this often, so a run that is killed loses ten seconds of
  * its work. */
 #define SAVE_NS (10 * NS_PER_SECOND)
-/* A disk of up to this many tracks is checked track by track, a larger one by
- * samples. */
-#define VERIFY_ALL 600u
+/* Number of boundaries that are checked at the end. */
 #define VERIFY_SOME 1024u
 #define VERIFY_SOME_QUICK 64u
 /* Number of boundaries that are checked before a run goes on from a saved
@@ -410,46 +408,6 @@ static int run_mech(void *arg)
 
 /* ---- Verification ---- */
 
-static void verify_progress(void *arg, double part)
-{
-	say(arg, part);
-}
-
-static bool is_good(void *arg, const struct geom_track *track)
-{
-	const bool *bad = arg;
-
-	return !bad[track->index];
-}
-
-/* Checks every track: where there are few enough of them, or where samples were
- * wrong too often. A track that is wrong becomes unknown. */
-static int verify_all(struct extract_run *run)
-{
-	struct profile *p = run->state->profile;
-	uint64_t tracks = geom_tracks(p->geom), n = 0;
-	bool *bad = calloc(tracks, sizeof(*bad));
-	struct geom *cleaned;
-	int err = bad ? 0 : -ENOMEM;
-
-	if (!err)
-		err = verify_tracks(run->prober, p->geom, p->mech.period_ps,
-				    bad, verify_progress, run);
-	for (uint64_t i = 0; !err && i < tracks; i++)
-		n += bad[i];
-	if (!err && n) {
-		err = geom_less(p->geom, is_good, bad, &cleaned);
-		if (!err) {
-			geom_free(p->geom);
-			p->geom = cleaned;
-		}
-		msg_info("%" PRIu64 " tracks are not what they seemed: not "
-			 "known any more", n);
-	}
-	free(bad);
-	return err;
-}
-
 /* Are more places wrong than chance explains? One of a few may be wrong by its
  * angle, or because the host was late each time. */
 static bool too_many_are_wrong(const struct verify *v)
@@ -491,19 +449,11 @@ static int run_verify(void *arg)
 	struct verify *v = &run->verify;
 	int err;
 
-	if (how != PROFILE_SCSI && geom_known_tracks(p->geom) <= VERIFY_ALL)
-		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
 				run->quick ? VERIFY_SOME_QUICK : VERIFY_SOME,
 				v);
 	if (!err && how == PROFILE_SCSI)
 		return judge_translated(run);
-	if (!err && too_many_are_wrong(v)) {
-		/* The tracks that are right are kept, though too many were
-		 * wrong. */
-		*v = (struct verify){ 0 };
-		return verify_all(run);
-	}
 	if (v->wrong)
 		found(p, PROFILE_BOUNDARIES, how,
 		      (uint32_t)((uint64_t)SURE_PPM * v->right /

@@ -1,9 +1,7 @@
 /*
  * measure.c - period, then tracks, until the time is over.
  *
- * The period gets a quarter of it, the map more than half of the rest, and then
- * some of its tracks are looked at from both sides (claim.h): only these are
- * said to be known.  The state of measuring holds all of the map.
+ * The period gets a quarter of it, the map what is left.
  */
 #include "extract/measure.h"
 
@@ -12,15 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extract/drive/claim.h"
 #include "extract/pipeline.h"
 #include "extract/surface/heads.h"
 #include "extract/track/map.h"
 
 #define PERIOD_SHARE 4u
-/* The map gets so much of the time that is left; the rest is for looking at its
- * tracks from both sides. */
-#define MAP_PERCENT 65u
+/* The map gets so much of the time that is left: it ends what it has begun. */
+#define MAP_PERCENT 90u
 #define SURE_PPM 999000u
 /* Digits of what is kept of angles. */
 #define PRECISION 8
@@ -293,27 +289,6 @@ static int some_tracks(void *arg)
 	return kept || err != -EINTR ? kept : err;
 }
 
-/* Says that a track is known only if it has been looked at from both sides. */
-static int some_claims(void *arg)
-{
-	struct some *s = arg;
-	struct profile *p = s->profile;
-	uint64_t left_ns = some_left_ns(s);
-	struct geom *claimed;
-	int err;
-
-	err = claim_tracks(s->prober, p->geom, p->mech.period_ps,
-			   left_ns ? left_ns : 1, &claimed);
-	if (err)
-		return err;
-	geom_free(p->geom);
-	p->geom = claimed;
-	if (!geom_known(claimed))
-		p->part[PROFILE_BOUNDARIES] = p->part[PROFILE_ANGLES] =
-			p->part[PROFILE_SEEK];
-	return 0;
-}
-
 int measure_some(struct prober *prober, const struct measure_options *options,
 		 enum period_verdict *verdict, struct profile **profile)
 {
@@ -323,7 +298,6 @@ int measure_some(struct prober *prober, const struct measure_options *options,
 		.run = {
 			[PIPELINE_PERIOD] = some_period,
 			[PIPELINE_TRACKS] = some_tracks,
-			[PIPELINE_VERIFICATION] = some_claims,
 		},
 	};
 	struct some s = {

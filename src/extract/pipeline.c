@@ -25,9 +25,9 @@
  *                 (mech/mech.h).
  *
  * Three hosts run it: the tool (tools/extract_run.c) all of it, saving its
- * state; mkfs (measure.c) the period, some tracks and their verification within
- * a budget; a mount (src/refine) what is left, in its idle time.  Whatever is
- * not certain stays unknown, in each of them.
+ * state; mkfs (measure.c) the period and some tracks within a budget; a mount
+ * (src/refine) what is left, in its idle time.  Whatever is not certain stays
+ * unknown, in each of them.
  */
 #include "extract/pipeline.h"
 

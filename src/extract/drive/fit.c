@@ -16,13 +16,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/random.h"
-#include "base/sort.h"
-#include "extract/mech/reach.h"
+#include "extract/drive/verify.h"
 #include "extract/probe/phase.h"
 
 #define BOUNDARIES (FIT_READS / 2)
-#define TRIES 64u
 /* Of a revolution: further from the middle is elsewhere. */
 #define NEAR 0.06
 /* The same of two reads one after the other; a leap of twice as much can be
@@ -39,32 +36,6 @@
 #define WRONG_PERCENT 20u
 #define LOOKS 2u
 
-/* First LBNs of known tracks behind known tracks, ascending: one way over the
- * disk costs the least. */
-static unsigned pick(const struct profile *profile, uint64_t seed,
-		     uint64_t *lbn)
-{
-	uint64_t tracks = geom_tracks(profile->geom);
-	struct geom_track before, track;
-	unsigned n = 0, i;
-
-	for (i = 0; i < TRIES * BOUNDARIES && n < BOUNDARIES; i++) {
-		if (tracks < 2)
-			break;
-		geom_track_at(profile->geom,
-			      1 + random_next(&seed) % (tracks - 1), &track);
-		geom_track_at(profile->geom, track.index - 1, &before);
-		if (track.known && before.known)
-			lbn[n++] = track.first;
-	}
-	qsort(lbn, n, sizeof(*lbn), sort_u64_cmp);
-	/* Where few are known one is met again, and a cache has it. */
-	for (i = 0, tracks = n, n = 0; i < tracks; i++)
-		if (!i || lbn[i] != lbn[i - 1])
-			lbn[n++] = lbn[i];
-	return n;
-}
-
 /* Did it come too soon to have come from the medium?  (Or the head was there
  * by chance.) */
 static bool is_cached(const struct profile *profile,
@@ -72,17 +43,6 @@ static bool is_cached(const struct profile *profile,
 {
 	return (double)(access->complete_ns - access->submit_ns) <
 	       AT_ONCE * (double)profile->mech.period_ps / 1000;
-}
-
-/* When angle 0 was under the head, as a share of the period. */
-static double zero_of(const struct profile *profile,
-		      const struct probe_access *access)
-{
-	double ns = (double)profile->mech.period_ps / 1000;
-
-	return phase_part((double)access->complete_ns / ns -
-			  reach_angle(profile->geom, access->sector,
-				      access->sectors));
 }
 
 static double apart(double a, double b)
@@ -103,27 +63,6 @@ static unsigned agreeing(const double *zero, unsigned n)
 	return best;
 }
 
-/* The first unit behind each boundary, then the last before it: what a drive
- * reads ahead does not answer that. */
-static unsigned plan(const struct profile *profile, uint64_t seed,
-		     struct probe_access *access)
-{
-	uint32_t unit = profile->physical_bytes / SECTOR_BYTES;
-	uint64_t lbn[BOUNDARIES], after;
-	unsigned n = pick(profile, seed, lbn), used = 0, i;
-
-	for (i = 0; i < n; i++) {
-		after = (lbn[i] + unit - 1) / unit * unit;
-		if (after + unit > profile->sectors || lbn[i] < unit)
-			continue;
-		access[used].sector = after;
-		access[used++].sectors = unit;
-		access[used].sector = (lbn[i] - unit) / unit * unit;
-		access[used++].sectors = unit;
-	}
-	return used;
-}
-
 static void judge_phases(const struct profile *profile,
 			 const struct probe_access *access, unsigned n,
 			 struct fit *fit)
@@ -139,45 +78,29 @@ static void judge_phases(const struct profile *profile,
 				   access[i].submit_ns) / period_ns;
 		looked++;
 		if (!is_cached(profile, &access[i]))
-			zero[got++] = zero_of(profile, &access[i]);
+			zero[got++] = verify_zero(profile->geom, period_ns,
+						  &access[i]);
 	}
 	fit->verdict = turned < FLAT * looked ? FIT_FLAT : FIT_PHASE;
 	if (got && agreeing(zero, got) * 100 >= got * RIGHT_PERCENT)
 		fit->verdict = FIT_GOOD;
 }
 
-/* By how much the angle leaps between the two, as a share of a turn. */
-static double leap_of(const struct profile *profile,
-		      const struct probe_access *access)
-{
-	struct geom_place before, after;
-	struct geom_track track;
-	angle leap;
-
-	geom_place_of(profile->geom, access[1].sector + access[1].sectors - 1,
-		      &before);
-	geom_track_of(profile->geom, access[1].sector, &track);
-	geom_place_of(profile->geom, access[0].sector, &after);
-	leap = after.start - before.start - track.per_sector;
-	return leap / 4294967296.0;
-}
-
 static void judge_boundaries(const struct profile *profile,
 			     const struct probe_access *access, unsigned n,
 			     struct fit *fit)
 {
-	double leap, off;
+	double period_ns = (double)profile->mech.period_ps / 1000, leap, off;
 	unsigned clear, i;
 
 	for (i = 0; i < n; i += 2) {
-		leap = leap_of(profile, &access[i]);
+		leap = verify_leap(profile->geom, &access[i]);
 		if (access[i].result || access[i + 1].result ||
 		    is_cached(profile, &access[i]) ||
 		    is_cached(profile, &access[i + 1]) ||
 		    apart(leap, 0) < 2 * NEAR_PAIR)
 			continue;
-		off = zero_of(profile, &access[i + 1]) -
-		      zero_of(profile, &access[i]);
+		off = verify_off(profile->geom, period_ns, &access[i]);
 		fit->boundaries++;
 		fit->boundaries_right += apart(off, 0) <= NEAR_PAIR;
 		fit->boundaries_wrong += apart(off, leap) <= NEAR_PAIR;
@@ -197,7 +120,9 @@ static int look(struct prober *prober, const struct profile *profile,
 	int rc;
 
 	*fit = (struct fit){ .verdict = FIT_UNKNOWN };
-	n = plan(profile, seed, access);
+	n = 2 * verify_pick(profile->geom,
+			    profile->physical_bytes / SECTOR_BYTES, seed,
+			    access, BOUNDARIES);
 	if (!n)
 		return 0;
 	rc = prober->access(prober, access, n, 1);

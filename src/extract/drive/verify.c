@@ -1,22 +1,18 @@
 /*
- * verify.c - looks at the beginnings of tracks, and rules that they must obey.
+ * verify.c - looks at the beginnings of tracks.
  *
- * A look is the angles of the first unit of a track and of the last one of the
- * track before it.  What is believed obeys these rules:
- *
- *   1  Behind a boundary the angle leaps by the skew; half of it is no leap.
- *   2  Beside what is not known there is some leap, whichever.
- *   3  From the first unit of a track to its last it turns as far as its size
- *      says.
- *
- * What breaks one is looked at again: completions that come late do not come as
- * late a second time.
+ * Behind a boundary the angle leaps by the skew; half of it is no leap.  What
+ * does not obey is looked at again, after so much else that a cache has
+ * forgotten it: completions that come late do not come as late a second time.
  */
+#include "extract/drive/verify.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "extract/drive/verify.h"
+#include "base/random.h"
+#include "base/sort.h"
 #include "extract/mech/reach.h"
 #include "extract/probe/phase.h"
 
@@ -26,278 +22,159 @@
 #define LEAST_LEAP 0.03
 #define LOOKS 4u
 #define OTHERS 48u
-#define FIND_TRIES 64u
+#define PICK_TRIES 64u
 
-/* Angles as read; NAN: they could not be. */
-struct look {
-	double before, after;
-};
+/* ---- Pairs ---- */
 
-struct verifier {
-	struct prober *prober;
-	const struct geom *geom;
-	uint32_t unit;
-	double period_ns, tolerance;
-	/* By track; tracks that are not looked at take no memory. */
-	struct look *look;
-	bool *wanted;		/* to be looked at */
-	uint64_t n;
-	struct verify *found;	/* where some are looked at */
-	bool *bad;		/* that break a rule; where all are looked at */
-	void (*progress)(void *arg, double part);
-	void *arg;
-};
-
-static int begin(struct verifier *v, uint64_t period_ps)
+/* First LBNs of known tracks behind known tracks, ascending. */
+static unsigned pick(const struct geom *geom, uint32_t unit, uint64_t seed,
+		     uint64_t *lbn, unsigned most)
 {
-	v->unit = v->prober->limits->physical_bytes / SECTOR_BYTES;
-	v->period_ns = (double)period_ps / 1e3;
-	v->tolerance = fmax(TOLERANCE, TOLERANCE_NS / v->period_ns);
-	v->n = geom_tracks(v->geom);
-	v->wanted = calloc(v->n, sizeof(*v->wanted));
-	v->look = calloc(v->n, sizeof(*v->look));
-	return v->wanted && v->look ? 0 : -ENOMEM;
+	struct geom_track before, track;
+	uint64_t tracks = geom_tracks(geom);
+	unsigned n = 0, all;
+
+	for (unsigned i = 0; tracks > 1 && i < PICK_TRIES * most && n < most;
+	     i++) {
+		geom_track_at(geom, 1 + random_next(&seed) % (tracks - 1),
+			      &track);
+		geom_track_at(geom, track.index - 1, &before);
+		if (track.known && before.known && track.first >= unit &&
+		    reach_first(&track, unit) + unit <= geom_sectors(geom))
+			lbn[n++] = track.first;
+	}
+	qsort(lbn, n, sizeof(*lbn), sort_u64_cmp);
+	/* Where few are known one is met again, and a cache has it. */
+	all = n;
+	n = 0;
+	for (unsigned i = 0; i < all; i++)
+		if (!i || lbn[i] != lbn[i - 1])
+			lbn[n++] = lbn[i];
+	return n;
 }
 
-static void end(struct verifier *v)
+unsigned verify_pick(const struct geom *geom, uint32_t unit, uint64_t seed,
+		     struct probe_access *pair, unsigned most)
 {
-	free(v->wanted);
-	free(v->look);
+	uint64_t *lbn = calloc(most, sizeof(*lbn));
+	unsigned n = lbn ? pick(geom, unit, seed, lbn, most) : 0;
+
+	for (unsigned i = 0; i < n; i++, pair += 2) {
+		pair[0].sector = (lbn[i] + unit - 1) / unit * unit;
+		pair[1].sector = (lbn[i] - unit) / unit * unit;
+		pair[0].sectors = pair[1].sectors = unit;
+	}
+	free(lbn);
+	return n;
 }
 
-/* ---- Looks ---- */
-
-/* Of the track that ends there. */
-static uint64_t last_unit(const struct verifier *v, uint64_t end)
+double verify_zero(const struct geom *geom, double period_ns,
+		   const struct probe_access *access)
 {
-	return (end - v->unit) / v->unit * v->unit;
+	return phase_part((double)access->complete_ns / period_ns -
+			  reach_angle(geom, access->sector, access->sectors));
 }
 
-static int read_one(struct verifier *v, uint64_t sector, double *turn)
+double verify_leap(const struct geom *geom, const struct probe_access *pair)
 {
-	struct probe_access a = { .sector = sector, .sectors = v->unit };
-	int err = v->prober->access(v->prober, &a, 1, 1);
+	struct geom_track after;
 
-	*turn = err || a.result ? NAN :
-		fmod((double)a.complete_ns, v->period_ns) / v->period_ns;
-	return err;
+	geom_track_of(geom, pair[0].sector, &after);
+	return phase_wrap(reach_angle(geom, pair[0].sector, 1) -
+			  reach_angle(geom, pair[1].sector,
+				      pair[1].sectors) -
+			  (double)after.per_sector / 4294967296.0);
 }
 
-/* The later one first: what a drive reads ahead is behind it. */
-static int look_at(struct verifier *v, uint64_t i)
+double verify_off(const struct geom *geom, double period_ns,
+		  const struct probe_access *pair)
 {
-	struct look *look = &v->look[i];
-	struct geom_track t;
-	int err;
-
-	geom_track_at(v->geom, i, &t);
-	look->before = NAN;
-	err = read_one(v, reach_first(&t, v->unit), &look->after);
-	if (!err && t.first >= v->unit)
-		err = read_one(v, last_unit(v, t.first), &look->before);
-	return err;
+	return phase_wrap(verify_zero(geom, period_ns, &pair[1]) -
+			  verify_zero(geom, period_ns, &pair[0]));
 }
+
+/* ---- Looking ---- */
 
 /* So much else that a cache forgets what was looked at. */
-static int read_others(struct verifier *v)
+static int read_others(struct prober *prober, uint32_t unit)
 {
-	uint64_t units = v->prober->limits->sectors / v->unit;
-	double turn;
+	uint64_t units = prober->limits->sectors / unit;
 	int err = 0;
 
-	for (unsigned i = 0; !err && i < OTHERS; i++)
-		err = read_one(v, env_random(v->prober->env) % units * v->unit,
-			       &turn);
-	return err;
-}
+	for (unsigned i = 0; !err && i < OTHERS; i++) {
+		struct probe_access a = {
+			.sector = env_random(prober->env) % units * unit,
+			.sectors = unit,
+		};
 
-/* All that are wanted, until `judge` wants none.  Downwards: what is read ahead
- * has been read already. */
-static int look_at_all(struct verifier *v, bool (*judge)(struct verifier *v))
-{
-	int err = 0;
-
-	for (unsigned look = 0; !err && look < LOOKS; look++) {
-		err = look ? read_others(v) : 0;
-		for (uint64_t i = v->n; !err && i-- > 0;) {
-			if (v->wanted[i])
-				err = look_at(v, i);
-			if (v->progress && !look && i % 64 == 0)
-				v->progress(v->arg,
-					    1 - (double)i / (double)v->n);
-		}
-		if (err || !judge(v))
-			break;
+		err = prober->access(prober, &a, 1, 1);
 	}
 	return err;
 }
 
-/* ---- Rules ---- */
-
-enum answer { NOTHING, RIGHT, WRONG, UNREADABLE, NO_LEAP };
-
-static double off_by(double turn, double expected)
-{
-	return fabs(phase_wrap(turn - expected));
-}
-
-/* As it is believed. */
-static double turn_between(const struct verifier *v, uint64_t from, uint64_t to)
-{
-	return reach_angle(v->geom, to, v->unit) -
-	       reach_angle(v->geom, from, v->unit);
-}
-
-/* Rules 1 and 2.  Without much of a leap it need not show where a track
+/* Is it wrong?  Without much of a leap it need not show where a track
  * begins. */
-static enum answer rule_leap(const struct verifier *v, uint64_t i)
+static bool judge(const struct geom *geom, double period_ns,
+		  const struct probe_access *pair, struct verify *v)
 {
-	const struct look *look = &v->look[i];
-	struct geom_track t, last;
-	double turn, leap;
+	double leap = fabs(verify_leap(geom, pair));
+	double off = fabs(verify_off(geom, period_ns, pair));
+	double tolerance = fmax(TOLERANCE, TOLERANCE_NS / period_ns);
 
-	geom_track_at(v->geom, i, &t);
-	if (t.first < v->unit)
-		return isnan(look->after) ? UNREADABLE : RIGHT;
-	if (isnan(look->before) || isnan(look->after))
-		return UNREADABLE;
-	geom_track_at(v->geom, i - 1, &last);
-	if (!t.known || !last.known)
-		return off_by(look->after, look->before) > LEAST_LEAP ? RIGHT :
-									WRONG;
-	turn = turn_between(v, last_unit(v, t.first),
-			    reach_first(&t, v->unit));
-	leap = off_by(turn, 0);
+	if (pair[0].result || pair[1].result) {
+		v->unreadable++;
+		v->undecided++;
+		return false;
+	}
 	if (leap >= LEAST_LEAP)
-		return off_by(look->after - look->before, turn) <
-		       fmin(v->tolerance, leap / 2) ? RIGHT : WRONG;
-	return off_by(look->after - look->before, turn) < v->tolerance ?
-		       NO_LEAP : WRONG;
+		tolerance = fmin(tolerance, leap / 2);
+	if (off >= tolerance)
+		return true;
+	*(leap >= LEAST_LEAP ? &v->right : &v->undecided) += 1;
+	return false;
 }
 
-/* Rule 3, of a track and the next. */
-static bool rule_size(const struct verifier *v, uint64_t i)
+/* Downwards: what is read ahead has been read already.  Those that are wrong
+ * stay. */
+static int look(struct prober *prober, const struct geom *geom,
+		double period_ns, struct probe_access *pair, unsigned *n,
+		struct verify *v)
 {
-	struct geom_track t;
-	double turn;
+	unsigned wrong = 0;
+	int err = 0;
 
-	geom_track_at(v->geom, i, &t);
-	turn = turn_between(v, reach_first(&t, v->unit),
-			    last_unit(v, t.first + t.sectors));
-	return off_by(v->look[i + 1].before - v->look[i].after, turn) <
-	       v->tolerance;
-}
-
-/* ---- Some boundaries ---- */
-
-/* At random. */
-static void want_some(struct verifier *v, unsigned n)
-{
-	struct geom_track track, before;
-	unsigned found = 0;
-
-	for (unsigned i = 0; v->n > 2 && found < n && i < FIND_TRIES * n; i++) {
-		geom_track_at(v->geom, 1 + env_random(v->prober->env) %
-					   (v->n - 2), &track);
-		geom_track_at(v->geom, track.index - 1, &before);
-		if (!track.known || !before.known || track.first < 64)
+	for (unsigned i = *n; !err && i-- > 0;)
+		err = prober->access(prober, &pair[2 * i], 2, 1);
+	for (unsigned i = 0; !err && i < *n; i++) {
+		if (!judge(geom, period_ns, &pair[2 * i], v))
 			continue;
-		found++;
-		v->wanted[track.index] = true;
+		pair[2 * wrong] = pair[2 * i];
+		pair[2 * wrong++ + 1] = pair[2 * i + 1];
 	}
-}
-
-/* What is wrong stays wanted. */
-static bool judge_boundaries(struct verifier *v)
-{
-	struct verify *found = v->found;
-	struct geom_track t;
-
-	found->wrong = 0;
-	for (uint64_t i = v->n; i-- > 0;) {
-		enum answer answer = v->wanted[i] ? rule_leap(v, i) : NOTHING;
-
-		found->right += answer == RIGHT;
-		found->wrong += answer == WRONG;
-		found->undecided += answer == UNREADABLE || answer == NO_LEAP;
-		found->unreadable += answer == UNREADABLE;
-		v->wanted[i] = answer == WRONG;
-		if (!v->wanted[i])
-			continue;
-		geom_track_at(v->geom, i, &t);
-		found->first_wrong = t.first;
-	}
-	return found->wrong;
+	*n = wrong;
+	return err;
 }
 
 int verify_boundaries(struct prober *prober, const struct geom *geom,
 		      uint64_t period_ps, unsigned n, struct verify *verify)
 {
-	struct verifier v = {
-		.prober = prober, .geom = geom, .found = verify,
-	};
-	int err = begin(&v, period_ps);
+	uint32_t unit = prober->limits->physical_bytes / SECTOR_BYTES;
+	struct probe_access *pair = calloc(2 * n + 1, sizeof(*pair));
+	int err = pair ? 0 : -ENOMEM;
 
 	*verify = (struct verify){ .first_wrong = UINT64_MAX };
-	if (!err) {
-		want_some(&v, n);
-		err = look_at_all(&v, judge_boundaries);
+	if (!err)
+		n = verify_pick(geom, unit, env_random(prober->env), pair, n);
+	for (unsigned i = 0; !err && i < LOOKS && n; i++) {
+		err = i ? read_others(prober, unit) : 0;
+		if (!err)
+			err = look(prober, geom, (double)period_ps / 1e3, pair,
+				   &n, verify);
 	}
-	if (!verify->wrong)
-		verify->first_wrong = UINT64_MAX;
-	end(&v);
-	return err;
-}
-
-/* ---- Every track ---- */
-
-/* Of the bad ones both ends are looked at. */
-static bool want_bad(struct verifier *v)
-{
-	bool any = false;
-
-	for (uint64_t i = 0; i < v->n; i++) {
-		v->wanted[i] = v->bad[i] || (i && v->bad[i - 1]);
-		any |= v->bad[i];
+	if (!err && n) {
+		verify->wrong = n;
+		verify->first_wrong = pair[0].sector;
 	}
-	return any;
-}
-
-static bool begins(const struct verifier *v, uint64_t i)
-{
-	enum answer answer = rule_leap(v, i);
-
-	return answer == RIGHT || answer == NO_LEAP;
-}
-
-static bool judge_tracks(struct verifier *v)
-{
-	for (uint64_t i = 0; i < v->n; i++) {
-		if (v->bad[i])
-			v->bad[i] = !begins(v, i) ||
-				    (i + 1 < v->n && !(begins(v, i + 1) &&
-						       rule_size(v, i)));
-	}
-	return want_bad(v);
-}
-
-int verify_tracks(struct prober *prober, const struct geom *geom,
-		  uint64_t period_ps, bool *bad,
-		  void (*progress)(void *arg, double part), void *arg)
-{
-	struct verifier v = {
-		.prober = prober, .geom = geom, .bad = bad,
-		.progress = progress, .arg = arg,
-	};
-	int err = begin(&v, period_ps);
-	struct geom_track t;
-
-	for (uint64_t i = 0; !err && i < v.n; i++) {
-		geom_track_at(geom, i, &t);
-		bad[i] = t.known;
-	}
-	if (!err && want_bad(&v))
-		err = look_at_all(&v, judge_tracks);
-	end(&v);
+	free(pair);
 	return err;
 }

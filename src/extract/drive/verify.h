@@ -1,9 +1,9 @@
 /*
  * verify.h - does a drive have the tracks that are believed of it?
  *
- * A boundary is where the angle leaps by the skew.  The last unit of a track
- * and the first of the next are read, the later one first (what a drive reads
- * ahead is behind it), and the angle between them is compared.
+ * A boundary is where the angle leaps by the skew.  The first unit of a track
+ * and then the last of the one before it are read (what a drive reads ahead is
+ * behind the first), a *pair*, and the angle between them is compared.
  */
 #ifndef TRAX_DRIVE_VERIFY_H
 #define TRAX_DRIVE_VERIFY_H
@@ -24,13 +24,21 @@ int verify_boundaries(struct prober *prober, const struct geom *geom,
 		      uint64_t period_ps, unsigned n, struct verify *verify);
 
 /*
- * Looks at every track that is believed to be known: that it begins and ends
- * with a leap, and that there is none in between.  bad[i] is set for tracks
- * that are not what they are believed to be, or have an end that could not be
- * read.  `progress` may be NULL.
+ * The pairs of at most so many boundaries, each once, by LBN: one way over the
+ * disk costs the least.  `unit`: sectors of each read.  How many there are.
  */
-int verify_tracks(struct prober *prober, const struct geom *geom,
-		  uint64_t period_ps, bool *bad,
-		  void (*progress)(void *arg, double part), void *arg);
+unsigned verify_pick(const struct geom *geom, uint32_t unit, uint64_t seed,
+		     struct probe_access *pair, unsigned most);
+
+/* When the platter's angle 0 was under the head, as a share of the period, by
+ * an access that has come from the medium. */
+double verify_zero(const struct geom *geom, double period_ns,
+		   const struct probe_access *access);
+
+/* By how much the angle leaps in a pair, in [-0.5, 0.5): as it is believed, and
+ * how far what was read is off that. */
+double verify_leap(const struct geom *geom, const struct probe_access *pair);
+double verify_off(const struct geom *geom, double period_ns,
+		  const struct probe_access *pair);
 
 #endif
