@@ -378,8 +378,7 @@ static void mech_progress(void *arg, enum mech_stage stage, double part)
 {
 	static const double share[MECH_STAGES + 1] = {
 		[MECH_OVERHEAD] = 0, [MECH_SWITCH] = 0.05, [MECH_SEEK] = 0.1,
-		[MECH_ZERO_LATENCY] = 0.8, [MECH_READ_AHEAD] = 0.9,
-		[MECH_SETTLE] = 0.95, [MECH_STAGES] = 1,
+		[MECH_CACHE] = 0.85, [MECH_SETTLE] = 0.95, [MECH_STAGES] = 1,
 	};
 
 	say(arg, share[stage] + part * (share[stage + 1] - share[stage]));
@@ -539,12 +538,6 @@ static enum extract_end end_of(const struct extract_run *run, int err)
 	case -ENODEV:
 		return EXTRACT_GONE;
 	default:
-	/* The drive can't tell where all of its tracks are. */
-	if (err == -ERANGE) {
-		run->scsi = NULL;
-		host.scsi = false;
-		err = pipeline_run(&host, run);
-	}
 		return EXTRACT_FAILED;
 	}
 }
@@ -596,5 +589,11 @@ enum extract_end extract_run(struct extract_run *run)
 		err = check_state(run);
 	if (!err)
 		err = pipeline_run(&host, run);
+	/* The drive can't tell where all of its tracks are. */
+	if (err == -ERANGE) {
+		run->scsi = NULL;
+		host.scsi = false;
+		err = pipeline_run(&host, run);
+	}
 	return end_of(run, err);
 }

@@ -1,6 +1,5 @@
 /*
- * mech.c - seeks, switches, overhead, what a drive does with whole tracks and
- * when it reads ahead.
+ * mech.c - seeks, switches, overhead, and what a cache does.
  *
  * Tries are made on tracks all over the disk: no cache knows them, and what is
  * peculiar to one place averages out.
@@ -13,6 +12,7 @@
 #include "base/sort.h"
 #include "extract/mech/mech.h"
 #include "extract/mech/reach.h"
+#include "extract/probe/calibrate.h"
 
 #define SURE_PPM 1000000u
 /* Of each of some rounds. */
@@ -22,16 +22,6 @@
 #define SEEKS_LEAST 5u
 #define PAIR_TRIES 400u
 #define MOST_DOUBT 0.35
-#define ZERO_TRIES 64u
-/* Shares of reads that begin in the middle; between these it is not known. */
-#define ZERO_MOSTLY 0.6
-#define ZERO_HARDLY 0.15
-#define AHEAD_VOTES 5u
-/* Revolutions, and twice what it takes: not when it would pass anyway. */
-#define AHEAD_WAIT 3.4
-/* Revolutions by which what comes from memory is elsewhere, mostly. */
-#define AHEAD_STRAYS 0.03
-#define LONGEST_AHEAD 65536u
 /* Tracks that are tried: of larger drives those of some cylinders. */
 #define PLACES 16384u
 #define LEVELS 3u
@@ -342,160 +332,38 @@ static int measure_seeks(struct measure *m)
 	return err;
 }
 
-/* ---- Zero latency ---- */
+/* ---- The cache, and the order of what is read ---- */
 
-/* One large read from wherever the head comes in.  What an ordinary drive
- * would have taken and what one would that begins anywhere are far enough
- * apart or it does not count. */
-static int zero_try(struct measure *m, int *vote)
+static int measure_cache(struct measure *m)
 {
 	uint32_t unit = m->prober->limits->physical_bytes / SECTOR_BYTES;
-	double period_ns = m->clock.period_ns, ready_ns, wait_ns, arc_ns;
-	double ordinary_ns, zero_ns, took_ns;
-	struct probe_access a = { .sectors = unit }, b = { 0 };
-	struct geom_track from, to;
+	struct mech *out = m->out;
+	struct geom_track t;
+	uint64_t ahead = 0;
+	bool any_order;
+	struct reader r;
 	int err;
 
-	*vote = 0;
-	if (!pair_apart(m, 1 + (uint32_t)below(m, 4), &to, &from))
+	say(m, MECH_CACHE, 0);
+	if (!out->overhead_ppm || !any_track(m, &t))
 		return 0;
-	b.sector = reach_first(&to, unit);
-	b.sectors = (to.sectors - unit) / unit * unit;
-	if (b.sectors > m->prober->limits->max_sectors)
-		b.sectors = m->prober->limits->max_sectors / unit * unit;
-	a.sector = (from.first + below(m, from.sectors - unit)) / unit * unit;
-	err = m->prober->access(m->prober, &a, 1, 1);
-	if (!err && !a.result)
-		err = m->prober->access(m->prober, &b, 1, 1);
-	if (err || a.result || b.result)
-		return err;
-	reach_clock_see(&m->clock, a.complete_ns,
-			reach_angle(m->geom, a.sector, unit));
-	took_ns = (double)(b.complete_ns - a.complete_ns);
-	ready_ns = (double)(m->out->overhead_ns + m->out->seek[0].ns);
-	arc_ns = period_ns * b.sectors * (double)to.per_sector / 4294967296.0;
-	wait_ns = reach_clock_wait(&m->clock, a.complete_ns +
-				   (uint64_t)ready_ns,
-				   (double)to.start / 4294967296.0);
-	ordinary_ns = ready_ns + wait_ns + arc_ns;
-	zero_ns = wait_ns + arc_ns > period_ns ? ready_ns + period_ns :
-						 ordinary_ns;
-	if (ordinary_ns - zero_ns < 0.15 * period_ns)
-		return 0;
-	/* The interface may make it less of a gain, but there is one. */
-	*vote = took_ns < ordinary_ns - 0.07 * period_ns ? 1 : -1;
-	return 0;
-}
-
-static int measure_zero_latency(struct measure *m)
-{
-	unsigned zero = 0, ordinary = 0;
-	int vote, err = 0;
-
-	if (!m->out->seek_n)
-		return 0;
-	for (unsigned i = 0; !err && i < ZERO_TRIES && !late(m); i++) {
-		say(m, MECH_ZERO_LATENCY, (double)i / ZERO_TRIES);
-		err = zero_try(m, &vote);
-		zero += vote > 0;
-		ordinary += vote < 0;
+	reader_init(&r, m->prober, m->clock.period_ns, unit, 0);
+	err = calibrate_reader(&r, reach_first(&t, unit) / unit);
+	if (!err && r.hit_ns)
+		err = calibrate_ahead(&r, &ahead);
+	if (!err) {
+		out->read_ahead_sectors = (uint32_t)(ahead * unit);
+		out->hit_ns = r.hit_ns ? r.hit_ns - CALIBRATE_MARGIN_NS : 0;
+		out->read_ahead_ppm = SURE_PPM * 9 / 10;
+		say(m, MECH_CACHE, 0.5);
+		err = calibrate_order(&r, &any_order);
 	}
-	if (zero + ordinary < 8)
-		return err;
-	m->out->zero_latency_share = (double)zero / (zero + ordinary);
-	m->out->zero_latency = m->out->zero_latency_share > ZERO_MOSTLY;
-	if (m->out->zero_latency)
-		m->out->zero_latency_ppm = (uint32_t)
-			(SURE_PPM * m->out->zero_latency_share);
-	else if (m->out->zero_latency_share < ZERO_HARDLY)
-		m->out->zero_latency_ppm = (uint32_t)
-			(SURE_PPM * (1 - m->out->zero_latency_share));
-	return err;
-}
-
-/* ---- Reading ahead ---- */
-
-/* Did a read come at once, and not when its sector passed?  Some drives take
- * longer for a hit than for a command. */
-static bool is_memory(const struct measure *m, const struct probe_access *a)
-{
-	double took_ns = (double)(a->complete_ns - a->submit_ns);
-	double off = (took_ns - reach_clock_wait(&m->clock, a->submit_ns,
-			reach_angle(m->geom, a->sector, a->sectors))) /
-		     m->clock.period_ns;
-
-	return took_ns < m->clock.period_ns / 4 &&
-	       fabs(off - floor(off + 0.5)) > AHEAD_STRAYS;
-}
-
-/* Is what lies n sectors on read ahead?  Most of a few votes. */
-static int is_ahead(struct measure *m, uint32_t n, bool *yes, uint64_t *hit_ns)
-{
-	uint32_t unit = m->prober->limits->physical_bytes / SECTOR_BYTES;
-	uint64_t end = m->prober->limits->sectors - n - 2 * unit;
-	unsigned votes = 0;
-	int err = 0;
-
-	for (unsigned i = 0; !err && i < AHEAD_VOTES; i++) {
-		struct probe_access a = { .sectors = unit }, b = a;
-		struct geom_track t;
-		uint64_t took_ns;
-
-		a.sector = below(m, end) / unit * unit;
-		b.sector = a.sector + (n + unit - 1) / unit * unit;
-		err = m->prober->access(m->prober, &a, 1, 1);
-		geom_track_of(m->geom, a.sector, &t);
-		b.not_before_ns = a.complete_ns + (uint64_t)
-			((AHEAD_WAIT + 2.0 * n / t.sectors) *
-			 m->clock.period_ns);
-		if (!err && !a.result)
-			err = m->prober->access(m->prober, &b, 1, 1);
-		if (err || a.result || b.result)
-			continue;
-		reach_clock_see(&m->clock, a.complete_ns,
-				reach_angle(m->geom, a.sector, unit));
-		took_ns = b.complete_ns - b.submit_ns;
-		if (is_memory(m, &b)) {
-			*hit_ns = took_ns;
-			votes++;
-		}
+	if (!err) {
+		out->zero_latency = any_order;
+		out->zero_latency_ppm = SURE_PPM * 9 / 10;
 	}
-	*yes = votes > AHEAD_VOTES / 2;
-	return err;
-}
-
-static int measure_read_ahead(struct measure *m)
-{
-	uint32_t lo = 0, hi = 16, mid;
-	uint64_t hit_ns = 0;
-	bool yes = true;
-	int err = 0;
-
-	say(m, MECH_READ_AHEAD, 0);
-	if (!m->out->overhead_ppm)
-		return 0;
-	while (!err && !late(m) && hi <= LONGEST_AHEAD &&
-	       hi < m->prober->limits->sectors / 8) {
-		err = is_ahead(m, hi, &yes, &hit_ns);
-		if (!yes)
-			break;
-		lo = hi;
-		hi *= 2;
-	}
-	while (!err && !late(m) && lo && hi - lo > lo / 8 + 8) {
-		mid = lo + (hi - lo) / 2;
-		err = is_ahead(m, mid, &yes, &hit_ns);
-		if (yes)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	if (err || late(m))
-		return err;
-	m->out->read_ahead_sectors = lo;
-	m->out->hit_ns = hit_ns;
-	m->out->read_ahead_ppm = SURE_PPM * 9 / 10;
-	return 0;
+	/* Of too noisy a drive nothing is known. */
+	return err == -EOPNOTSUPP || err == -EIO ? 0 : err;
 }
 
 /* ---- Writes, where they do no harm ---- */
@@ -532,7 +400,7 @@ int mech_measure(struct prober *prober, const struct geom *geom,
 {
 	static int (*const stages[])(struct measure *m) = {
 		measure_overhead, measure_switch, measure_seeks,
-		measure_zero_latency, measure_read_ahead, measure_settle,
+		measure_cache, measure_settle,
 	};
 	struct measure m = {
 		.prober = prober,

@@ -26,16 +26,15 @@ struct mech {
 	uint64_t write_settle_ns;
 	uint32_t write_settle_ppm;
 	bool zero_latency;
-	double zero_latency_share;	/* of reads that began in the middle */
 	uint32_t zero_latency_ppm;
 	uint32_t read_ahead_sectors;	/* 0: none; about */
-	uint64_t hit_ns;		/* of what was read ahead */
+	uint64_t hit_ns;		/* of what is in the cache; 0: none */
 	uint32_t read_ahead_ppm;
 };
 
 enum mech_stage {
-	MECH_OVERHEAD, MECH_SWITCH, MECH_SEEK, MECH_ZERO_LATENCY,
-	MECH_READ_AHEAD, MECH_SETTLE, MECH_STAGES
+	MECH_OVERHEAD, MECH_SWITCH, MECH_SEEK, MECH_CACHE, MECH_SETTLE,
+	MECH_STAGES
 };
 
 struct mech_options {

@@ -20,7 +20,6 @@
 #define PLACES 8u
 /* Before it is known how much a cache remembers. */
 #define DEPTH_START 32u
-#define HIT_MARGIN_NS 120000.0
 #define NOISE_READS 96u
 /* From the first to these the angles tell how large a track is. */
 #define APART_FIRST 3u
@@ -39,17 +38,10 @@
 /* Sectors of a read of which the cache has the end. */
 #define TAIL 64u
 #define TAIL_MIN 12u
-/* Units of them, so many revolutions if that is no more. */
-#define TAIL_TURNS 0.03
-#define TAIL_MOST 128.0
 /* Revolutions before its first one that it is asked for: time to come back
  * from another track. */
 #define TAIL_BEFORE 0.5
-/* Long reads that tell how late each unit of one is, and from how many standard
- * deviations of one angle on they are late.  After the first few it is clear of
- * most drives that they are not: half of that is not reached. */
-#define LATE_VOTES 15u
-#define LATE_FIRST 3u
+/* In standard deviations of one angle, from which on long reads are late. */
 #define LATE_SIGMAS 1.0
 /* The share of a drive, as a divisor, in which the medium is fastest. */
 #define FASTEST 8u
@@ -100,7 +92,8 @@ static int find_hits(struct reader *r, uint64_t unit)
 	/* Not the slowest of them: that one was late. */
 	if (n > PAIRS / 6) {
 		middle_sort(took, n);
-		r->hit_ns = (uint64_t)fmin(took[n * 2 / 3] + HIT_MARGIN_NS,
+		r->hit_ns = (uint64_t)fmin(took[n * 2 / 3] +
+					   CALIBRATE_MARGIN_NS,
 					   period_ns / 8);
 	}
 	return err;
@@ -205,20 +198,41 @@ static int ask(struct reader *r, const struct question *q, bool *yes)
 	return err;
 }
 
+/* Does it read so far ahead when it has time? */
+static int ask_ahead(struct reader *r, uint64_t after, bool *yes)
+{
+	double revs = 2 + 2 * (double)after / r->around;
+
+	return ask(r, &(struct question){ after, 0, (uint64_t)
+			(revs * r->phase.period_ns) }, yes);
+}
+
+int calibrate_ahead(struct reader *r, uint64_t *ahead)
+{
+	uint64_t lo = r->recent.ahead / 2, mid;
+	bool yes;
+	int err = 0;
+
+	*ahead = r->recent.ahead;
+	while (!err && *ahead - lo > lo / 8) {
+		mid = (lo + *ahead) / 2;
+		err = ask_ahead(r, mid, &yes);
+		*(yes ? &lo : ahead) = mid;
+	}
+	return err;
+}
+
 /* How far it reads ahead, with time and without; upper bounds. */
-static int find_ahead(struct reader *r, double size)
+static int find_ahead(struct reader *r)
 {
 	uint64_t most = AHEAD_MAX / r->unit_sectors, d;
-	double revs;
 	bool yes = true;
 	int err = 0;
 
 	if (most > r->units / 16)
 		most = r->units / 16;
 	for (d = 4; d <= most && !err; d *= 2) {
-		revs = 2 + 2 * (double)d / size;
-		err = ask(r, &(struct question){ d, 0, (uint64_t)
-				(revs * r->phase.period_ns) }, &yes);
+		err = ask_ahead(r, d, &yes);
 		if (!yes)
 			break;
 	}
@@ -306,10 +320,12 @@ static int read_from(struct reader *r, uint64_t unit, uint32_t units,
 
 /* Where does a read end that begins before what the cache has?  Its last unit
  * is read by itself before, and nothing behind that: a read-ahead could have
- * got there, and what comes from a cache ends whenever. */
-static int try_whole(struct reader *r, uint32_t n, bool *bad, bool *whole)
+ * got there, and what comes from a cache ends whenever.  Where the medium is
+ * fastest, on the first tracks.  *late: by how much, against that unit; NAN: it
+ * is not read as a whole, or can't be. */
+static int try_whole(struct reader *r, uint32_t n, bool *bad, double *late)
 {
-	uint64_t at = place(r);
+	uint64_t at = place(r) / FASTEST + n;
 	const struct { uint64_t first; uint32_t units; } v[3] = {
 		{ at + n, 1 }, { at, 1 }, { at + 1, n },
 	};
@@ -327,33 +343,36 @@ static int try_whole(struct reader *r, uint32_t n, bool *bad, bool *whole)
 		err = read_from(r, at - 1, n + 2, turn[1], &a);
 	*bad = *bad || a.result;
 	last = phase_at(&r->phase, a.complete_ns);
-	*whole = fabs(phase_wrap(last - turn[0])) <
-		 fabs(phase_wrap(last - turn[1]));
+	*late = phase_wrap(last - turn[0]);
+	if (fabs(*late) >= fabs(phase_wrap(last - turn[1])))
+		*late = NAN;
 	return err;
 }
 
+/* Of a cache that has the end of a read: does the whole come from the medium,
+ * and by how much later for each unit?  An interface that is slower than the
+ * medium ends a read later the longer it is, though the last unit passes at the
+ * same angle. */
 static int find_whole(struct reader *r, double size)
 {
-	uint32_t most = r->prober->limits->max_sectors / r->unit_sectors;
-	uint32_t n = TAIL / r->unit_sectors;
+	double most = r->prober->limits->max_sectors / r->unit_sectors - 2.0;
+	uint32_t n = (uint32_t)fmin(fmin(reader_prefix_most(r), most),
+				    size / 4);
+	double late[TAIL_VOTES], one, by;
 	unsigned whole = 0, all = 0;
-	bool bad, yes;
+	bool bad;
 	int err = 0;
 
-	/* Far enough apart for the noise. */
-	n = (uint32_t)fmax(n, fmin(TAIL_TURNS * size, TAIL_MOST));
-	n = n > TAIL_MIN ? n : TAIL_MIN;
-	if (n + 2 > most)
-		return 0;
-	/* One vote for it more than two thirds of all decides. */
-	for (unsigned i = 0; i < TAIL_VOTES && !err &&
-	     whole * 3 <= TAIL_VOTES * 2 + 3; i++) {
-		err = try_whole(r, n, &bad, &yes);
-		whole += !bad && yes;
+	for (unsigned i = 0; i < TAIL_VOTES && !err && n >= TAIL_MIN; i++) {
+		err = try_whole(r, n, &bad, &one);
 		all += !bad;
+		if (!bad && !isnan(one))
+			late[whole++] = one;
 	}
-	r->whole = all > TAIL_VOTES / 2 && whole > all * 2 / 3;
 	recent_forget(&r->recent);
+	r->whole = all > TAIL_VOTES / 2 && whole > all * 2 / 3;
+	by = r->whole ? middle_of(late, whole) : 0;
+	r->late = by > LATE_SIGMAS * r->noise_once ? by / n : 0;
 	return err;
 }
 
@@ -384,17 +403,17 @@ static int try_order(struct reader *r, uint64_t first, uint32_t units,
 	return err;
 }
 
-/* Does a drive read units in the order in which they come by?  Downwards: what
- * it has read ahead is behind them. */
-static int find_order(struct reader *r, double size)
+/* Downwards: what it has read ahead is behind them. */
+int calibrate_order(struct reader *r, bool *any_order)
 {
 	double most = r->prober->limits->max_sectors / r->unit_sectors;
-	uint32_t units = (uint32_t)fmin(size / 2, most);
+	uint32_t units = (uint32_t)fmin(r->around / 2, most);
 	uint64_t room = (units + TAIL) * (uint64_t)ORDER_VOTES, at;
 	unsigned others = 0;
 	bool other;
 	int err = 0;
 
+	*any_order = false;
 	if (room > r->units / 2 || units < 2)
 		return 0;
 	at = room + env_random(r->prober->env) % (r->units - room - units);
@@ -404,47 +423,14 @@ static int find_order(struct reader *r, double size)
 		err = try_order(r, at, units, &other);
 		others += other;
 	}
-	r->any_order = others >= ORDER_LEAST;
+	*any_order = others >= ORDER_LEAST;
 	recent_forget(&r->recent);
-	return err;
-}
-
-/* An interface that is slower than the medium ends a read later the longer it
- * is, though the last unit passes at the same angle: by how much for each unit
- * before it?  Most where the medium is fastest, on the first tracks. */
-static int find_late(struct reader *r, double size)
-{
-	double most = r->prober->limits->max_sectors / r->unit_sectors - 1.0;
-	uint32_t n = (uint32_t)fmin(fmin(reader_prefix_most(r), most),
-				    size / 4);
-	double late[LATE_VOTES], turn, by;
-	struct probe_access a;
-	unsigned k = 0;
-	int err = 0;
-
-	for (unsigned i = 0; i < LATE_VOTES && n && !err; i++) {
-		uint64_t at = place(r) / FASTEST + n;
-
-		err = reader_raw(r, at, 1, &a);
-		turn = phase_at(&r->phase, a.complete_ns);
-		if (!err && !a.result)
-			err = read_from(r, at - n, n + 1, turn, &a);
-		if (!err && !a.result)
-			late[k++] = phase_wrap(phase_at(&r->phase,
-							a.complete_ns) - turn);
-		if (k == LATE_FIRST && middle_of(late, k) <
-				LATE_SIGMAS / 2 * r->noise_once)
-			break;
-	}
-	recent_forget(&r->recent);
-	by = k > LATE_VOTES / 2 ? middle_of(late, k) : 0;
-	r->late = by > LATE_SIGMAS * r->noise_once ? by / n : 0;
 	return err;
 }
 
 static int find_cache(struct reader *r, double size)
 {
-	int err = find_ahead(r, size);
+	int err = find_ahead(r);
 
 	if (!err && r->recent.ahead)
 		err = find_stream(r, size);
@@ -453,8 +439,8 @@ static int find_cache(struct reader *r, double size)
 	if (!err)
 		err = find_whole(r, size);
 	if (!err)
-		err = find_order(r, size);
-	return err || !r->whole ? err : find_late(r, size);
+		err = calibrate_order(r, &r->any_order);
+	return err;
 }
 
 static int calibrate_at(struct reader *reader, uint64_t unit)
@@ -474,10 +460,10 @@ static int calibrate_at(struct reader *reader, uint64_t unit)
 	reader_sharpen(reader, repeat);
 	if (err || reader->learned)
 		return err;
+	reader->around = size;
 	if (reader->hit_ns)
 		err = find_cache(reader, size);
 	reader->learned = !err;
-	reader->around = size;
 	return err;
 }
 
