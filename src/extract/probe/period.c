@@ -26,7 +26,6 @@
 #define DEFAULT_NS UINT64_C(10000000000)
 #define SMALL_SECTORS 20000u
 #define TARGET_PPM 0.3
-#define BATCH 60u
 /* What revolutions are looked for, in seconds; slow ones are emulated. */
 #define SHORTEST 0.0035
 #define LONGEST 0.25
@@ -386,25 +385,11 @@ static int fit(struct work *w)
 
 /* ---- Gathering ---- */
 
-/* The same sector, again and again. */
-static int visit_one(struct work *w, unsigned times)
-{
-	struct probe_access a;
-	int err = 0;
-
-	for (unsigned i = 0; !err && i < times; i++) {
-		err = read_at(w, w->sites[0], &a);
-		if (!err && !a.result)
-			sample_add(w, 0, a.complete_ns);
-	}
-	return err;
-}
-
 /* Mixes the order of visits a little: if all took equally long between two
  * visits of a site, that would be taken for the revolution. */
 static void mix(struct work *w)
 {
-	uint32_t block = w->sites_n / 4;
+	uint32_t block = w->sites_n / 4 + 1;
 
 	for (uint32_t i = 0; i < w->sites_n; i++) {
 		uint32_t rest = block - i % block, k;
@@ -494,28 +479,18 @@ static bool enough(const struct work *w, uint64_t until_ns)
 		w->out->sigma_ppm < TARGET_PPM);
 }
 
-static int gather_one(struct work *w, uint64_t until_ns)
+/* One site where nothing answers but the medium. */
+static int gather(struct work *w, uint64_t until_ns)
 {
-	int err;
-
-	place_sites(w, 1);
-	do {
-		err = visit_one(w, BATCH);
-		if (!err)
-			err = estimate(w);
-	} while (!err && !enough(w, until_ns));
-	return err;
-}
-
-static int gather_many(struct work *w, uint64_t until_ns)
-{
-	uint32_t hits, n = FIRST_SITES;
+	uint32_t hits, n = w->out->cached ? FIRST_SITES : 1;
 	int err;
 
 	place_sites(w, n);
 	do {
-		err = visit_all(w, &hits);
-		if (!err && hits > w->sites_n / 4) {
+		err = 0;
+		for (uint32_t i = 0; !err && i * n < FIRST_SITES; i++)
+			err = visit_all(w, &hits);
+		if (!err && hits > n / 4) {
 			w->out->verdict = PERIOD_CACHED;
 			if (n >= MAX_SITES)
 				return 0;
@@ -575,7 +550,7 @@ static int measure(struct work *w, uint64_t until_ns)
 	err = find_cache(w, align(w, w->prober->limits->sectors / 50));
 	if (err)
 		return err;
-	err = p->cached ? gather_many(w, until_ns) : gather_one(w, until_ns);
+	err = gather(w, until_ns);
 	if (err || p->verdict != PERIOD_GOOD)
 		return err;
 	p->period_ps = (uint64_t)llround(w->period_ns * 1e3);
