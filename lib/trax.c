@@ -418,6 +418,19 @@ static int add_file(struct trax_scan *scan, struct entry *entry)
 	return rc;
 }
 
+/* Is the file as it was when it was added?  The scan begins a file anew without a
+ * word that changes before anything of it was given.  After a crash the earlier
+ * content may be back, which is not what was given. */
+static bool is_as_added(const struct entry *entry)
+{
+	struct stat now;
+
+	return !lstat(entry->path, &now) && now.st_ino == entry->stat.st_ino &&
+	       now.st_size == entry->stat.st_size &&
+	       !memcmp(&now.st_mtim, &entry->stat.st_mtim,
+		       sizeof(now.st_mtim));
+}
+
 static int entry_record(struct trax_scan *scan, struct entry *entry,
 			enum trax_record_type type, int error,
 			struct trax_record *record)
@@ -429,7 +442,8 @@ static int entry_record(struct trax_scan *scan, struct entry *entry,
 	if (type == TRAX_WHOLE || type == TRAX_GONE || type == TRAX_BUSY) {
 		entry->over = true;
 		scan->over++;
-		scan->said = type == TRAX_WHOLE ? entry : NULL;
+		scan->said = type == TRAX_WHOLE && is_as_added(entry) ?
+				     entry : NULL;
 	}
 	return 1;
 }
