@@ -350,6 +350,9 @@ static void head_state_at(const struct head *head, uint64_t now_ns,
 	head_state->reads = head_predicts_at(head, now_ns);
 	head_state->writes =
 		head_state->reads && head->accuracy[SEEK_LEARN_WRITE].on;
+	head_state->stays = now_ns >= head->destage_ns ? !head->away :
+		head->destaging[head->away ? HEAD_TIME_AWAY :
+					     HEAD_TIME_BUSY].on;
 	head_state->places = head->places.on &&
 			     head_phase_is_known(head, now_ns) &&
 			     head_chain_known(head);
@@ -459,6 +462,11 @@ void head_begin(struct head *head, struct head_access *access, uint64_t now_ns)
 	access->handed_ns = head->last_ns = now_ns;
 	access->predicted = access->went_on = false;
 	access->gone_on_ns = 0;
+	head->at_drive++;
+	access->aside = access->write && access->cached && !head->through.on &&
+			head_takes_writes(head);
+	if (access->aside)
+		return;
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
 		access->lbn - head->last_end <= head->read_ahead_sectors;
@@ -466,8 +474,10 @@ void head_begin(struct head *head, struct head_access *access, uint64_t now_ns)
 	if (!access->write)
 		head->read_ends[head->reads++ % READS_KEPT] =
 			access->lbn + access->sectors;
+	access->destages = now_ns < head->destage_ns;
+	access->away = head->away && !head->outstanding;
 	access->unsure = (head->unsure && !access->streams) ||
-			 (!access->write && now_ns < head->destage_ns);
+			 (access->away && !access->destages);
 	head->unsure = access->streams;
 	head->accesses++;
 	head->lost_run =
@@ -485,9 +495,30 @@ void head_begin(struct head *head, struct head_access *access, uint64_t now_ns)
 	head->last_read = !access->write;
 }
 
+void head_learn_reads(struct head *head, const struct head_past_read *reads,
+		      size_t n)
+{
+	struct head_access access;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		access = (struct head_access){
+			.lbn = reads[i].lbn,
+			.sectors = reads[i].sectors,
+		};
+		head_begin(head, &access, reads[i].handed_ns);
+		head_end(head, &access, reads[i].complete_ns, 0);
+	}
+}
+
 void head_flushed(struct head *head)
 {
 	head->destage_ns = 0;
+}
+
+bool head_destages(const struct head *head)
+{
+	return env_now_ns(head->env) < head->destage_ns;
 }
 
 uint64_t head_busy_until_ns(const struct head *head)

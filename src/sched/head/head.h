@@ -61,9 +61,14 @@ struct head_access {
 				 * drive may have read it ahead */
 	bool follows;		/* begins where a recent read ends: the drive
 				 * may have read it ahead */
-	bool unsure;		/* the head began wherever read-ahead or the
-				 * write cache had left it: the prediction is
-				 * not judged */
+	bool unsure;		/* the head began wherever read-ahead, or the
+				 * drive that has just emptied its write cache,
+				 * had left it: it is not judged */
+	bool aside;		/* a write that the drive's cache takes: it
+				 * moves no head */
+	bool destages;		/* the drive may be bringing such writes to the
+				 * medium: it is judged apart */
+	bool away;		/* the drive had time to begin with that */
 	bool went_on;		/* the read before it ended at a track's end:
 				 * the drive may have gone to the next track
 				 * first, so nothing is learned of its move */
@@ -176,6 +181,9 @@ void head_drop(struct head *head, const struct head_access *access);
 
 /* A flush has ended: the drive's cache holds no writes. */
 void head_flushed(struct head *head);
+
+/* May the drive be bringing writes from its cache to the medium now? */
+bool head_destages(const struct head *head);
 
 /* When the running access is expected to end; 0: nothing is running. */
 uint64_t head_busy_until_ns(const struct head *head);

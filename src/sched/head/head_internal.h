@@ -24,6 +24,10 @@
  * last reads. */
 #define READS_KEPT 32u
 
+/* A drive that has taken writes into its cache brings them to the medium when
+ * it has no command, or also between two. */
+enum head_time { HEAD_TIME_BUSY, HEAD_TIME_AWAY, HEAD_TIMES };
+
 struct head {
 	struct env *env;
 	const struct geom *geom;
@@ -74,6 +78,13 @@ struct head {
 	unsigned taken;			/* writes that it took, less those that
 					 * went to the medium */
 	uint64_t destage_ns;		/* until when it may be writing these */
+	unsigned at_drive;		/* accesses that it has */
+	bool away;			/* it has had none since it may be
+					 * writing these, so the head may be
+					 * anywhere */
+	struct accuracy destaging[HEAD_TIMES];	/* of reads meanwhile */
+	uint64_t destage_retry_ns;	/* no trial begins meanwhile before this
+					 * time */
 	double writes_ahead;		/* phase measured by writes less that
 					 * measured by reads, in revolutions */
 	unsigned writes_known;		/* number of writes that writes_ahead is
@@ -115,6 +126,9 @@ uint64_t head_guard_ahead_ns(const struct head *head, enum seek_learn_kind kind,
 			     uint64_t ahead_ns);
 
 bool head_phase_is_known(const struct head *head, uint64_t at_ns);
+
+/* Has the drive taken most of the last writes into its cache? */
+bool head_takes_writes(const struct head *head);
 
 /* Predicts an access that begins where `from` says, when it was handed over. */
 void head_expect(const struct head *head, struct head_access *access,

@@ -420,6 +420,23 @@ static void head_see_going_on(struct head *head,
 	head->goes_on = head->gone_on == GONE_ON;
 }
 
+/* Takes in whether a read was predicted rightly while the drive may have been
+ * bringing writes to the medium.  True: the head stays where it was then, and
+ * the read is like any other. */
+static bool head_see_destaging(struct head *head,
+			       const struct head_access *access, bool wrong)
+{
+	struct accuracy *accuracy = &head->destaging[access->away ?
+					HEAD_TIME_AWAY : HEAD_TIME_BUSY];
+	bool was = accuracy->on;
+
+	if (accuracy_see(accuracy, wrong, TRIAL_ENOUGH))
+		msg_info("head: prediction %s is %s while the drive's cache is "
+			 "written", access->away ? "after a pause" :
+			 "between commands", accuracy->on ? "on" : "off");
+	return was && accuracy->on;
+}
+
 /* Takes in a completion from the medium, at a known place. */
 static void head_observe(struct head *head, const struct head_access *access,
 			 uint64_t complete_ns)
@@ -444,7 +461,9 @@ static void head_observe(struct head *head, const struct head_access *access,
 			angle_ahead(rest_ns, period_ns));
 	if (judged && !access->write)
 		head_detect_remap(head, access, rest_ns);
-	if (!judged || access->unsure || access->gone_on_ns)
+	if (!judged || access->unsure || access->gone_on_ns ||
+	    (access->destages && !access->write &&
+	     !head_see_destaging(head, access, useless || late || wrong)))
 		return;
 	head_count_error(head, kind, error_ns);
 	head->kind[kind].wrong += wrong || late;
@@ -484,8 +503,13 @@ static bool access_is_hit(const struct head *head,
 static void head_cache_takes(struct head *head, uint64_t complete_ns)
 {
 	head->taken += head->taken < TAKEN_MOST;
-	if (head->taken > TAKEN_MOST / 2)
+	if (head_takes_writes(head))
 		head->destage_ns = complete_ns + DESTAGE_NS;
+}
+
+bool head_takes_writes(const struct head *head)
+{
+	return head->taken > TAKEN_MOST / 2;
 }
 
 static void head_hit(struct head *head, const struct head_access *access,
@@ -544,6 +568,7 @@ static void head_take(struct head *head, struct head_access *access,
 	} else {
 		head->taken /= 2;
 	}
+	head->away = false;
 	head->silent += !access->streams;
 	head->alone += !access->streams;
 	head_see_going_on(head, access, complete_ns);
@@ -619,13 +644,21 @@ static void head_observe_phase(struct head *head, struct head_access *access,
 			  angle_ahead(rest_ns, period_ns));
 }
 
+/* Was it too soon for a head that had other accesses as well? */
+static bool access_is_taken(const struct head *head,
+			    const struct head_access *access,
+			    uint64_t complete_ns)
+{
+	return complete_ns - access->handed_ns <
+	       2 * head->hit_overhead_ns + head_period_ns(head) / 16;
+}
+
 /* For one access among many at the drive only the phase is taken in, and
  * whether a cache answered. */
 static void head_guess(struct head *head, struct head_access *access,
 		       uint64_t complete_ns)
 {
-	bool quick = complete_ns - access->handed_ns <
-		     2 * head->hit_overhead_ns + head_period_ns(head) / 16;
+	bool quick = access_is_taken(head, access, complete_ns);
 
 	if (!access->write)
 		head->hits_run = quick ? head->hits_run + 1 : 0;
@@ -651,25 +684,34 @@ static bool trial_contradicts(const struct head *head)
 	return outliers >= TRIAL_OUTLIERS && outliers > taken;
 }
 
-/* Puts off the next trial: while the drive writes the content of its cache it
- * would tell nothing. */
-static void head_put_off(struct head *head)
+/* Puts off the next trial until the drive has written the content of its cache,
+ * or for some time: meanwhile it tells nothing. */
+static void head_put_off(struct head *head, uint64_t now_ns)
 {
+	uint64_t rest_ns = RETRY_TIMES * head->trial_busy_ns;
+
+	head->destage_retry_ns = now_ns + (rest_ns > RETRY_NS ? rest_ns :
+								RETRY_NS);
 	head->retry_ns = 0;
 	head_go_off(head);
+}
+
+static bool trial_is_over(const struct head *head)
+{
+	return head->accesses >= TRIAL_ACCESSES || trial_contradicts(head);
 }
 
 static void head_try_again(struct head *head)
 {
 	uint64_t now_ns = env_now_ns(head->env);
+	bool destages = now_ns < head->destage_ns;
 
 	if (head->mode == HEAD_ON && head->lost_run >= LOST_RUN)
 		head_lose(head);
-	if (now_ns < head->destage_ns) {
-		if (head->mode == HEAD_TRIAL)
-			head_put_off(head);
+	if (destages && head->mode == HEAD_TRIAL && trial_is_over(head))
+		head_put_off(head, now_ns);
+	if (destages && now_ns < head->destage_retry_ns)
 		return;
-	}
 	if (head->mode == HEAD_OFF && now_ns >= head->retry_ns) {
 		accuracy_clear(&head->accuracy[SEEK_LEARN_READ]);
 		accuracy_clear(&head->trial_writes);
@@ -678,20 +720,48 @@ static void head_try_again(struct head *head)
 		/* There are no other reads, so reference reads get all the time
 		 * that they need. */
 		head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
-	} else if (head->mode == HEAD_TRIAL &&
-		   (head->accesses >= TRIAL_ACCESSES ||
-		    trial_contradicts(head))) {
+	} else if (head->mode == HEAD_TRIAL && trial_is_over(head)) {
 		head_fail(head);
 	}
+}
+
+/* The drive has one command less.  Without any it may bring writes to the
+ * medium. */
+static void head_left(struct head *head, uint64_t now_ns)
+{
+	head->at_drive--;
+	head->away |= !head->at_drive && now_ns < head->destage_ns;
+}
+
+/* Did the cache take the write after all?  If it is full the write goes to the
+ * medium, and moves the head. */
+static void head_end_aside(struct head *head, const struct head_access *access,
+			   uint64_t complete_ns)
+{
+	if (access_is_taken(head, access, complete_ns)) {
+		head_cache_takes(head, complete_ns);
+	} else {
+		head->taken /= 2;
+		head->away = true;
+		chain_doubt(head);
+	}
+	head_left(head, complete_ns);
 }
 
 void head_end(struct head *head, struct head_access *access,
 	      uint64_t complete_ns, int result)
 {
-	bool first = head_chain_remove(head, access);
+	bool first;
 
-	if (!head->known)
+	if (access->aside) {
+		head_end_aside(head, access, complete_ns);
 		return;
+	}
+	first = head_chain_remove(head, access);
+	if (!head->known) {
+		head_left(head, complete_ns);
+		return;
+	}
 	if (head_is_hidden(head, access) && !head->writes_cached)
 		head_see_cache(head);
 	if (head->mode == HEAD_TRIAL)
@@ -704,30 +774,18 @@ void head_end(struct head *head, struct head_access *access,
 		head_chain_expect(head, access);
 	else
 		chain_doubt(head);
+	head_left(head, complete_ns);
 	if (!head->outstanding)
 		head_try_again(head);
 }
 
 void head_drop(struct head *head, const struct head_access *access)
 {
+	head->at_drive--;
+	if (access->aside)
+		return;
 	head_chain_remove(head, access);
 	chain_doubt(head);
 	/* It is not known how far the drive came with it. */
 	head->unsure = true;
-}
-
-void head_learn_reads(struct head *head, const struct head_past_read *reads,
-		      size_t n)
-{
-	struct head_access access;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		access = (struct head_access){
-			.lbn = reads[i].lbn,
-			.sectors = reads[i].sectors,
-		};
-		head_begin(head, &access, reads[i].handed_ns);
-		head_end(head, &access, reads[i].complete_ns, 0);
-	}
 }

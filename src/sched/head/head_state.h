@@ -48,6 +48,9 @@ struct head_state {
 	uint32_t physical_sectors;
 	/* May rotation be predicted for reads, for writes? */
 	bool reads, writes;
+	/* Is the head where it is predicted to be, though the drive may be
+	 * bringing writes from its cache to the medium?  Else no gap holds. */
+	bool stays;
 	/* May range writes be placed by the head?  Being right half of the time
 	 * is enough: a miss costs a turn, and so does not aiming. */
 	bool places;

@@ -228,6 +228,14 @@ static uint64_t left_until_ns(const struct queue *queue)
 	return until_ns;
 }
 
+/* Accesses that the disk has in a trial.  A drive that brings writes from its
+ * cache to the medium begins with that when it has no command, so it always has
+ * another one; it takes them in turn, as only one waits. */
+static unsigned trial_depth(const struct queue *queue)
+{
+	return head_destages(queue->head) ? 2 : 1;
+}
+
 /* Time at which the running access leaves room for the next one, if none is
  * slow. */
 static uint64_t usual_room_ns(const struct queue *queue)
@@ -242,9 +250,10 @@ static uint64_t usual_room_ns(const struct queue *queue)
 	if (!queue->outstanding || (queue->outstanding < GOING_ON &&
 				    goes_on(queue)))
 		return 0;
+	if (head_mode(queue->head) == HEAD_TRIAL)
+		return queue->outstanding < trial_depth(queue) ? 0 : UINT64_MAX;
 	until_ns = head_busy_until_ns(queue->head);
-	if (queue->outstanding > 1 || !until_ns ||
-	    head_mode(queue->head) == HEAD_TRIAL)
+	if (queue->outstanding > 1 || !until_ns)
 		return UINT64_MAX;
 	head_get_state(queue->head, &head_state);
 	lead_ns = head_state.read_overhead_ns;
@@ -451,7 +460,7 @@ static uint32_t gap_inside(const struct queue *queue,
 	uint32_t at;
 
 	if (!(write ? head_state->writes : head_state->reads) ||
-	    !head_state->reads ||
+	    !head_state->reads || !head_state->stays ||
 	    !(write ? mech->zero_latency_write : mech->zero_latency_read) ||
 	    !queue_wants_gaps(queue))
 		return 0;
@@ -510,7 +519,7 @@ static struct access *fill_gap(struct queue *queue)
 
 	if (!queue->filler || !part_has_gap(parked) ||
 	    queue->gaps == QUEUE_GAP ||
-	    !head_state_of(queue, &head_state) ||
+	    !head_state_of(queue, &head_state) || !head_state.stays ||
 	    !(next.write ? head_state.writes : head_state.reads))
 		return NULL;
 	/* The drive goes on reading behind a stream by itself: there is no gap

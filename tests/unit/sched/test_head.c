@@ -13,6 +13,7 @@
 #include "extract/probe/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
+#include "sched/freeblock/freeblock.h"
 #include "sched/head/remap_detect.h"
 #include "tests/rig/test.h"
 
@@ -84,6 +85,73 @@ static double compare(struct rig_options options, const char *drive,
 	with = run(clients, 8, read_percent, requests);
 	return (double)with.ns / (double)without.ns;
 }
+
+/* ---- gaps behind writes that the drive's cache takes ---- */
+
+static void with_large_write_cache(struct spec *is, struct spec *model,
+				   void *arg)
+{
+	(void)model;
+	(void)arg;
+	is->write_cache_lbns = 1u << 20;
+}
+
+static void gap_got(void *arg, uint64_t sector, uint32_t sectors,
+		    const void *bytes, int result)
+{
+	(void)sector;
+	(void)bytes;
+	ck_assert_int_eq(result, 0);
+	*(uint64_t *)arg += sectors;
+}
+
+/* The mean response of so many clients, a third of whose requests are writes;
+ * *got: what a task gets meanwhile, NULL: there is none. */
+static double respond(unsigned clients, uint64_t *got)
+{
+	static const struct freeblock_ops ops = { .got = gap_got };
+	const struct freeblock_options options = {
+		.name = "test", .unit_sectors = 8, .no_idle = true,
+	};
+	struct rig_options with = { .doubt = with_large_write_cache,
+				    .volatile_cache = true };
+	struct freeblock_task *task;
+	struct rig_result result;
+
+	open_rig(&with, "wd800");
+	if (got) {
+		*got = 0;
+		ck_assert_int_eq(freeblock_open(rig.queue, &options, &ops, got,
+						&task), 0);
+		ck_assert_int_eq(freeblock_want(task, 0, rig_sectors(&rig) /
+						8 * 8), 0);
+	}
+	run(clients, 8, 67, 600);
+	result = run(clients, 8, 67, 4000);
+	if (got)
+		freeblock_close(task);
+	rig_close(&rig);
+	return result.mean_ns;
+}
+
+/* The drive writes the content of its cache when it has no command.  So between
+ * commands gaps hold, which is found out though writes never end; after a pause
+ * they do not. */
+START_TEST(gaps_hold_while_the_drive_has_commands)
+{
+	const unsigned clients = _i ? 8 : 1;
+	double alone, with;
+	uint64_t got;
+
+	alone = respond(clients, NULL);
+	with = respond(clients, &got);
+	printf("%u clients: %.3f ms alone, %.3f ms with a task that got %lu "
+	       "sectors\n", clients, alone / 1e6, with / 1e6, (long)got);
+	ck_assert_double_lt(with, alone * 1.01);
+	if (clients > 1)
+		ck_assert_uint_gt(got, 100000);
+}
+END_TEST
 
 /* ---- finding it out ---- */
 
@@ -1102,6 +1170,7 @@ int main(void)
 		{ "seeks_are_learned", seeks_are_learned, 1 },
 		{ "no_rotation", without_rotation_there_is_no_head, 1 },
 		{ "write_cache", a_write_cache_tells_nothing_of_the_head, 1 },
+		{ "gaps_hold", gaps_hold_while_the_drive_has_commands, 2 },
 		{ "writes_in_the_cache", writes_in_the_cache_spoil_no_reads,
 		  1 },
 		{ "beliefs_off", wrong_models_cost_little, 3 * DOUBTS },
