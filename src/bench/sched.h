@@ -22,9 +22,6 @@ struct sched_options {
 	uint64_t host_ns;	/* virtual time: delay of the host, see sim.h */
 };
 
-/* Memory that a scan may have for parts of units. */
-#define SCHED_PARTS_BYTES (UINT64_C(64) << 20)
-
 struct sched_experiment {
 	const char *name, *about;
 	/* 0 or a negative errno, reported through msg. */

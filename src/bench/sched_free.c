@@ -81,9 +81,7 @@ static int scan_open(struct rig *rig, struct bench_scan *scan)
 {
 	const struct freeblock_options options = {
 		.name = "scan",
-		.unit_sectors = TRAX_BLOCK_SECTORS,
 		.no_idle = true,
-		.parts_bytes = SCHED_PARTS_BYTES,
 		.any = scan->part < 1,
 	};
 	int err = freeblock_open(rig->queue, &options, &scan_ops, scan,

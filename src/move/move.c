@@ -278,8 +278,6 @@ static int task_set(struct moves *moves, bool wanted)
 {
 	const struct freeblock_options options = {
 		.name = "moves",
-		.unit_sectors = queue_limits(moves->fs->queue)->logical_bytes /
-				SECTOR_BYTES,
 	};
 
 	/* While a task exists the queue looks for gaps, so it is closed when it

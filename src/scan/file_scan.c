@@ -230,11 +230,7 @@ int file_scan_begin(struct file_scans *scans,
 		    struct file_scan **out)
 {
 	struct fs *fs = scans->fs;
-	struct freeblock_options free_options = {
-		.name = "file scan",
-		.unit_sectors = queue_limits(fs->queue)->logical_bytes /
-				SECTOR_BYTES,
-	};
+	struct freeblock_options free_options = { .name = "file scan" };
 	struct file_scan *scan;
 	int rc;
 

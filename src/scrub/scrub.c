@@ -206,11 +206,7 @@ static void scrub_free(struct scrub *scrub)
 
 int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 {
-	struct freeblock_options options = {
-		.name = "scrub",
-		.unit_sectors = queue_limits(fs->queue)->logical_bytes /
-				SECTOR_BYTES,
-	};
+	const struct freeblock_options options = { .name = "scrub" };
 	struct scrub *scrub = calloc(1, sizeof(*scrub));
 	int err;
 
@@ -219,7 +215,6 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	scrub->fs = fs;
 	scrub->window_loaded = scrub_bands_loaded;
 	scrub->suspect_over = scrub_suspect_over;
-	scrub->unit = options.unit_sectors;
 	scrub->period_seconds = (int64_t)days * SECONDS_PER_DAY;
 	scrub->lock.granted = scrub_suspect_again;
 	scrub->node = aligned_alloc(NODE_ALIGN, TRAX_NODE_BYTES);

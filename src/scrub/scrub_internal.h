@@ -129,7 +129,6 @@ struct scrub {
 	void (*suspect_over)(struct scrub *scrub);
 	int64_t period_seconds;	/* 0: only when it is started */
 	struct freeblock_task *task;
-	uint32_t unit;
 
 	enum scrub_state state;
 	bool known;		/* the stored state has been read */

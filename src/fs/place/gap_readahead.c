@@ -181,8 +181,6 @@ static struct gap_readahead *gap_readahead_get(struct files *files)
 {
 	const struct freeblock_options options = {
 		.name = "prefetch",
-		.unit_sectors = queue_limits(files->fs->queue)->logical_bytes /
-				SECTOR_BYTES,
 		.no_idle = true, .any = true,
 	};
 	struct gap_readahead *p = files->gap_readahead;

@@ -159,7 +159,7 @@ static void long_submit(struct files *files, struct writeback_segment *segment)
 static bool task_open(struct files *files)
 {
 	const struct freeblock_options options = {
-		.name = "write-back", .unit_sectors = BLOCK_SECTORS,
+		.name = "write-back",
 	};
 
 	return files->gap_task ||

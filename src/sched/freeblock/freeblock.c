@@ -125,13 +125,9 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 		   struct freeblock_task **out)
 {
 	struct freeblock *fb = freeblock_of(queue);
-	uint32_t unit = options->unit_sectors;
-	uint32_t sector = queue->disk->limits.logical_bytes / SECTOR_BYTES;
 	struct freeblock_task *task;
 	int err;
 
-	if (!unit || unit % sector)
-		return -EINVAL;
 	if (!fb) {
 		err = freeblock_make(queue, &fb);
 		if (err)
@@ -140,9 +136,8 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 	task = calloc(1, sizeof(*task));
 	if (!task)
 		return -ENOMEM;
-	partial_blocks_init(&task->parts, unit, options->parts_bytes);
-	err = freeblock_set_open(fb->geom, task->parts.most ? sector : unit,
-			  &task->set);
+	err = freeblock_set_open(fb->geom, queue->disk->limits.logical_bytes /
+						   SECTOR_BYTES, &task->set);
 	if (err) {
 		free(task);
 		return err;
@@ -186,7 +181,6 @@ void freeblock_close(struct freeblock_task *task)
 	list_del(&task->link);
 	list_add(&task->fb->closed, &task->link);
 	freeblock_set_close(task->set);
-	partial_blocks_fini(&task->parts);
 	rangeset_fini(&task->flying);
 	rangeset_fini(&task->suspect);
 	task_put(task);
@@ -223,20 +217,14 @@ static void task_wake(struct freeblock_task *task)
 
 int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 {
-	uint32_t unit = task->options.unit_sectors;
-	int err = sector % unit || n % unit ? -EINVAL : 0;
+	int err = freeblock_set_add(task->set, sector, n);
 
-	if (!err) {
-		partial_blocks_drop(&task->parts, sector, sector + n);
-		err = freeblock_set_add(task->set, sector, n);
-	}
 	task_wake(task);
 	return err;
 }
 
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector, uint64_t n)
 {
-	partial_blocks_drop(&task->parts, sector, sector + n);
 	/* Without memory some sectors stay wanted, and got() is called for them
 	 * once too often. */
 	(void)freeblock_set_remove(task->set, sector, n);
@@ -297,38 +285,17 @@ struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 	return free_read;
 }
 
-/* May a unit be read in parts across this place? */
-static bool is_seam(const struct freeblock_task *task, uint64_t sector)
-{
-	struct geom_track track;
-
-	if (freeblock_set_unit(task->set) == task->options.unit_sectors)
-		return false;
-	geom_track_of(task->fb->geom, sector, &track);
-	return freeblock_set_is_seam(task->fb->geom, &track, sector);
-}
-
-/* Finds the next wanted run in [from, end), within a track and in whole units,
- * but for a unit that a track's end cuts and whose parts may be held; false:
- * there is none. */
+/* Finds the next wanted run in [from, end), within a track and in whole units;
+ * false: there is none. */
 static bool task_next(const struct freeblock_task *task, uint64_t from,
 		      uint64_t end, struct range *out)
 {
-	uint32_t unit = task->options.unit_sectors;
-	uint64_t last;
-
-	while (freeblock_set_next(task->set, from, out) && out->first < end) {
-		last = from = out->first + out->n;
-		if (last > end)
-			last = is_seam(task, end) ? end : end - end % unit;
-		if (out->first % unit && !is_seam(task, out->first))
-			out->first += unit - out->first % unit;
-		if (last > out->first) {
-			out->n = last - out->first;
-			return true;
-		}
-	}
-	return false;
+	if (!freeblock_set_next(task->set, from, out) || out->first >= end)
+		return false;
+	if (out->n > end - out->first)
+		out->n = end - out->first -
+			 (end - out->first) % freeblock_set_unit(task->set);
+	return out->n;
 }
 
 /* Moves the wanted sectors of a range to `flying`. */
@@ -404,44 +371,6 @@ static void task_got(struct freeblock_task *task, enum free_read_kind kind,
 	task->ops->got(task->arg, first, n, bytes, bytes ? 0 : -EIO);
 }
 
-/* Takes a part of a unit: it is held until the rest is read or, without room,
- * wanted again. */
-static void task_hold(struct freeblock_task *task, enum free_read_kind kind,
-		      uint64_t first, uint32_t n, const char *bytes)
-{
-	uint32_t unit = task->options.unit_sectors;
-	struct partial_block *whole;
-
-	if (partial_blocks_add(&task->parts, first, n, bytes, &whole))
-		(void)freeblock_set_add(task->set, first, n);
-	if (!whole)
-		return;
-	task_got(task, kind, first - first % unit, unit,
-		 partial_block_bytes(whole));
-	partial_block_free(whole);
-}
-
-/* Delivers bytes that were read; whole units are passed on directly. */
-static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
-			uint64_t first, uint64_t end, const char *bytes)
-{
-	uint32_t unit = task->options.unit_sectors, n;
-
-	while (first < end && !task->closed) {
-		n = (uint32_t)(end - first);
-		if (!(first % unit) && n >= unit) {
-			n -= n % unit;
-			task_got(task, kind, first, n, bytes);
-		} else {
-			if (n > unit - first % unit)
-				n = unit - (uint32_t)(first % unit);
-			task_hold(task, kind, first, n, bytes);
-		}
-		first += n;
-		bytes += (size_t)n * SECTOR_BYTES;
-	}
-}
-
 /* Parts of a failed read that are read first: about the square root of the
  * number of stored sectors of a track, so that the fewest reads find a bad
  * one. */
@@ -449,7 +378,7 @@ static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
 
 uint32_t suspect_least(const struct freeblock_task *task)
 {
-	uint32_t unit = task->options.unit_sectors;
+	uint32_t unit = freeblock_set_unit(task->set);
 	uint32_t stored = task->fb->queue->disk->limits.physical_bytes /
 			  SECTOR_BYTES;
 
@@ -461,16 +390,10 @@ uint32_t suspect_most(const struct freeblock_task *task)
 	return suspect_least(task) * SUSPECT_PARTS;
 }
 
-/* Has sectors of a failed read read in parts from now on.  Parts of units that
- * were read before are given up as well. */
+/* Has sectors of a failed read read in parts from now on. */
 static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
-			 struct range *r)
+			 const struct range *r)
 {
-	uint32_t unit = task->options.unit_sectors;
-	uint64_t end = r->first + r->n + unit - 1;
-
-	r->first -= r->first % unit;
-	r->n = end - end % unit - r->first;
 	freeblock_unwant(task, r->first, r->n);
 	if (rangeset_add(&task->suspect, r->first, r->n))
 		task_got(task, kind, r->first, (uint32_t)r->n, NULL);
@@ -497,9 +420,9 @@ static void task_deliver(struct freeblock_task *task,
 		if (disk->result)
 			task_suspect(task, free_read->kind, &r);
 		else
-			task_arrive(task, free_read->kind, r.first, first,
-				    bytes + (r.first - disk->sector) *
-						    SECTOR_BYTES);
+			task_got(task, free_read->kind, r.first, (uint32_t)r.n,
+				 bytes + (r.first - disk->sector) *
+						 SECTOR_BYTES);
 	}
 	task_put(task);
 }
@@ -567,8 +490,8 @@ static void task_pass(struct freeblock_task *task, uint64_t first,
 		if (freeblock_set_remove(task->set, r.first, r.n))
 			break;
 		first = r.first + r.n;
-		task_arrive(task, FREE_READ_PASSED, r.first, first,
-			    bytes + (r.first - from) * SECTOR_BYTES);
+		task_got(task, FREE_READ_PASSED, r.first, (uint32_t)r.n,
+			 bytes + (r.first - from) * SECTOR_BYTES);
 	}
 	task_put(task);
 }
@@ -652,22 +575,9 @@ void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns)
 		fb->sleep_ns = sleep_ns;
 }
 
-/* Wants the units that overlap a range, by another geometry. */
-static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
-{
-	uint32_t unit = task->options.unit_sectors;
-
-	first -= first % unit;
-	end += unit - 1;
-	return freeblock_set_add(task->next, first, end - end % unit - first);
-}
-
-/* Converts the set to the tracks of another geometry. No parts are held where
- * the new tracks end, so units of which a part is held or on its way are wanted
- * anew. */
+/* Converts the set to the tracks of another geometry. */
 static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 {
-	uint32_t unit = task->options.unit_sectors;
 	struct range r;
 	uint64_t at = 0;
 	int err = freeblock_set_open(geom, freeblock_set_unit(task->set),
@@ -675,35 +585,9 @@ static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 
 	while (!err && freeblock_set_next(task->set, at, &r)) {
 		at = r.first + r.n;
-		err = next_want(task, r.first, at);
-	}
-	for (at = 0; !err && rangeset_next(&task->flying, at, &r);) {
-		at = r.first + r.n;
-		if (r.first % unit)
-			err = next_want(task, r.first, r.first + 1);
-		if (!err && at % unit)
-			err = next_want(task, at - 1, at);
+		err = freeblock_set_add(task->next, r.first, r.n);
 	}
 	return err;
-}
-
-/* Data of units that are wanted anew is not waited for. */
-static void parts_forget(struct freeblock_task *task)
-{
-	uint32_t unit = task->options.unit_sectors;
-	uint64_t at = 0;
-	struct range r;
-
-	partial_blocks_drop(&task->parts, 0, UINT64_MAX);
-	while (rangeset_next(&task->flying, at, &r)) {
-		at = r.first + r.n;
-		if (r.first % unit)
-			(void)rangeset_remove(&task->flying, r.first,
-					      unit - r.first % unit);
-		if (at % unit)
-			(void)rangeset_remove(&task->flying, at - at % unit,
-					      at % unit);
-	}
 }
 
 /* Gives each task the set that was made for it; after an error it keeps its old
@@ -713,7 +597,6 @@ static void task_end_geom(struct freeblock_task *task, int err)
 	if (!err) {
 		freeblock_set_close(task->set);
 		task->set = task->next;
-		parts_forget(task);
 	} else if (task->next) {
 		freeblock_set_close(task->next);
 	}

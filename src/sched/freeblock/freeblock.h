@@ -32,9 +32,10 @@ struct freeblock_task;
 
 struct freeblock_ops {
 	/*
-	 * [sector, sector + sectors), all of it wanted, has been read: result
-	 * 0 with its bytes (valid during the call), or -EIO.  It is not wanted
-	 * any more.  May be NULL if the task never wants reads.
+	 * [sector, sector + sectors), whole logical blocks, all of it wanted,
+	 * has been read: result 0 with its bytes (valid during the call), or
+	 * -EIO.  It is not wanted any more.  May be NULL if the task never
+	 * wants reads.
 	 */
 	void (*got)(void *arg, uint64_t sector, uint32_t sectors,
 		    const void *bytes, int result);
@@ -44,20 +45,14 @@ struct freeblock_ops {
 
 struct freeblock_options {
 	const char *name;	/* name in statistics */
-	uint32_t unit_sectors;	/* got() comes in multiples of this, aligned;
-				   at least the logical block */
 	unsigned share;		/* weight against other tasks; 0: 1 */
 	bool no_idle;		/* it is served in gaps only */
 	/* Any part of the wanted sectors will do: the largest extents are read
 	 * first, without regard to the fragments that are left. */
 	bool any;
-	/* Memory for units that go over a track's end and of which one side
-	 * has been read.  0: such units are read at once, which costs a
-	 * change of track. */
-	uint64_t parts_bytes;
 };
 
-/* The options' name outlives the task.  -ENOMEM, -EINVAL. */
+/* The options' name outlives the task.  -ENOMEM. */
 int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 		   const struct freeblock_ops *ops, void *arg,
 		   struct freeblock_task **task);
@@ -66,7 +61,7 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 void freeblock_close(struct freeblock_task *task);
 
 /* Add sectors to the wanted set, or remove them.  Large runs are cheap.
- * -EINVAL: not whole units. -ENOMEM: a part of them has been added. */
+ * -EINVAL: not whole logical blocks.  -ENOMEM: a part has been added. */
 int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n);
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector,
 		      uint64_t n);

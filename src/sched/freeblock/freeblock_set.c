@@ -230,18 +230,6 @@ uint32_t set_run_lower(const struct set_leaf *leaf, unsigned track,
 	return lo;
 }
 
-bool freeblock_set_is_seam(const struct geom *geom,
-			   const struct geom_track *track, uint64_t sector)
-{
-	uint64_t moved;
-	uint32_t n;
-
-	if (sector == track->first || sector == track->first + track->sectors)
-		return true;
-	return geom_remap_next(geom, sector - 1, &moved, &n) &&
-	       (moved == sector || moved + n == sector);
-}
-
 /* ---- asking ---- */
 
 /* Finds the next wanted unit of one track, from `from` on. */

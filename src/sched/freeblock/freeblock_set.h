@@ -58,11 +58,6 @@ bool freeblock_set_next_on(const struct freeblock_set *wanted,
 uint32_t freeblock_set_on(const struct freeblock_set *wanted,
 		   const struct geom_track *track);
 
-/* Do the sectors in order on a track begin or end here: at its ends, and around
- * remapped sectors?  Units may be read in parts there. */
-bool freeblock_set_is_seam(const struct geom *geom,
-			   const struct geom_track *track, uint64_t sector);
-
 /* ---- for searches ---- */
 
 struct freeblock_set_node {

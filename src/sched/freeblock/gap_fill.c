@@ -20,11 +20,9 @@
 
 /* Tracks and nodes that one decision may look at: 100 us of work at most. */
 #define STEPS 300u
-/* Value, in ns of the head's time, of a wanted run that is completed, and of a
- * completed unit that goes over a track's end.  Found by trying: traxbench
- * sched free. */
+/* Value, in ns of the head's time, of a wanted run that is completed.  Found by
+ * trying: traxbench sched free. */
 #define RUN_NS 700000u
-#define ACROSS_NS 900000u
 /* Writes that are tried with the whole estimate, and writes that are looked at,
  * for one gap. */
 #define WRITES_TRIED 4u
@@ -153,11 +151,7 @@ static void plan_search(struct freeblock *fb,
 
 		if (task->paused || !freeblock_set_sectors(task->set))
 			continue;
-		query.unit_sectors = task->options.unit_sectors;
-		query.parts = partial_blocks_have_room(&task->parts);
 		query.run_ns = task->options.any ? 0 : RUN_NS;
-		query.across_ns =
-			task->options.any || query.parts ? 0 : ACROSS_NS;
 		gap_search(&query, task->set, &plan);
 		if (plan.worth_ns <= 0)
 			continue;
@@ -438,7 +432,7 @@ static bool step_from(const struct freeblock_task *task, uint64_t from,
 	out->n = end - out->first;
 	end = out->first + most;
 	if (out->n > most)
-		out->n = most - end % task->options.unit_sectors;
+		out->n = most - end % freeblock_set_unit(task->set);
 	return out->n;
 }
 

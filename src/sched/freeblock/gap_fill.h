@@ -10,7 +10,6 @@
 #include "sched/freeblock/gap_search.h"
 #include "sched/freeblock/gap_write.h"
 #include "sched/queue/queue_internal.h"
-#include "sched/freeblock/partial_block.h"
 #include "sched/freeblock/freeblock_set.h"
 
 /* Names of tasks whose delays are counted apart; those of others are counted
@@ -117,9 +116,7 @@ struct freeblock_task {
 	const struct freeblock_ops *ops;
 	void *arg;
 	struct list link;
-	struct freeblock_set *set;	/* units are single sectors if parts may
-					 * be held */
-	struct partial_blocks parts;
+	struct freeblock_set *set;	/* its unit: the disk's logical block */
 	struct freeblock_set *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;
 	struct list writes;	/* writes with open places */

@@ -95,47 +95,14 @@ static bool gap_goes_back(const struct gap_search_state *s,
 	       r.first < sector;
 }
 
-static bool gap_is_wanted(const struct gap_search_state *s, uint64_t sector)
-{
-	struct range r;
-
-	return freeblock_set_next(s->wanted, sector, &r) && r.first == sector;
-}
-
-bool gap_part_may_end(const struct gap_search_state *s,
-		      const struct geom_track *track, uint64_t end)
-{
-	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
-	       freeblock_set_is_seam(s->head_state->geom, track, end) &&
-	       (s->query->parts || !gap_is_wanted(s, end));
-}
-
-bool gap_part_may_begin(const struct gap_search_state *s,
-			const struct geom_track *track, uint64_t first)
-{
-	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
-	       freeblock_set_is_seam(s->head_state->geom, track, first) &&
-	       ((s->query->parts && first == track->first) ||
-		!gap_is_wanted(s, first - 1));
-}
-
-/* Cuts a wanted run on a track to the part that may be read before `end`;
- * false: there is none. */
-static bool run_cut(const struct gap_search_state *s,
-		    const struct geom_track *track, uint64_t end,
+/* Cuts a wanted run to the units that end by `end`, which lies behind its
+ * first sector; false: none does. */
+static bool run_cut(const struct gap_search_state *s, uint64_t end,
 		    struct range *r)
 {
-	uint32_t unit = s->query->unit_sectors;
-	uint64_t first = r->first, last = first + r->n;
-
-	if (last > end)
-		last = end;
-	if (first % unit && !gap_part_may_begin(s, track, first))
-		first += unit - first % unit;
-	if (last % unit && !gap_part_may_end(s, track, last))
-		last -= last % unit;
-	r->first = first;
-	r->n = last > first ? last - first : 0;
+	if (r->first + r->n > end)
+		r->n = end - r->first -
+		       (end - r->first) % freeblock_set_unit(s->wanted);
 	return r->n;
 }
 
@@ -155,8 +122,7 @@ static uint32_t extent_find(const struct gap_search_state *s,
 	while (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
 	       moved < end) {
 		if (freeblock_set_next_on(s->wanted, track, first, &r) &&
-		    r.first + (s->query->parts ? unit :
-			       s->query->unit_sectors) <= moved) {
+		    r.first + unit <= moved) {
 			end = moved;
 			break;
 		}
@@ -171,7 +137,7 @@ static uint32_t extent_find(const struct gap_search_state *s,
 		if (!units && end - r.first > s->query->max_sectors)
 			end = r.first + s->query->max_sectors;
 		first = all = r.first + r.n;
-		if (!run_cut(s, track, end, &r))
+		if (!run_cut(s, end, &r))
 			continue;
 		if (!units) {
 			extent->sector = r.first;
@@ -244,127 +210,4 @@ void pass_over(const struct gap_search_state *s,
 		pass->worth_ns += extent->worth_ns;
 		pass->n++;
 	}
-}
-
-/* Finds the first wanted unit from `first` on such that it and all up to the
- * one that goes over the track's end are one command; false: that one is not
- * wanted, or has passed. */
-static bool across_from(const struct gap_search_state *s,
-			const struct geom_track *track, uint64_t first,
-			uint64_t last, uint64_t *from)
-{
-	uint32_t unit = s->query->unit_sectors, n;
-	uint64_t moved;
-	struct range r;
-
-	if (first > last ||
-	    !freeblock_set_next_on(s->wanted, track, last, &r) ||
-	    r.first != last)
-		return false;
-	if (last + unit - first > s->query->max_sectors)
-		first = last + unit - s->query->max_sectors / unit * unit;
-	if (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
-	    moved < last + unit)
-		return false;
-	/* If a unit is one sector, those behind it are wanted by themselves. */
-	if (freeblock_set_unit(s->wanted) < unit &&
-	    (!freeblock_set_next(s->wanted, track->first + track->sectors,
-				 &r) ||
-	     r.first != track->first + track->sectors))
-		return false;
-	if (!freeblock_set_next_on(s->wanted, track, first, &r))
-		return false;
-	*from = r.first % unit ? r.first + unit - r.first % unit : r.first;
-	return true;
-}
-
-/* Adds what is wanted on the next track behind the unit that ended there, up to
- * the time when the head has to leave: it goes with the same command. */
-static void across_on(const struct gap_search_state *s,
-		      const struct geom_track *track, struct gap_pass *pass)
-{
-	struct gap_extent *extent = pass->extent, more = { 0 };
-	uint64_t at = extent->sector + extent->sectors, out_ns, b;
-	struct geom_track next;
-	angle out;
-
-	geom_track_at(s->head_state->geom, track->index + 1, &next);
-	out_ns = s->leave_ns - gap_move_ns(s, &next, &s->target,
-					   s->query->target.write);
-	if (out_ns <= extent->end_ns || !next.per_sector ||
-	    out_ns > extent->end_ns + s->turn_ns / 2)
-		return;
-	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
-	b = geom_lbn_at(s->head_state->geom, &next, out - next.per_sector + 1);
-	if (b <= at)
-		b = next.first + next.sectors;
-	if (b - extent->sector > s->query->max_sectors)
-		b = extent->sector + s->query->max_sectors;
-	if (!extent_find(s, &next, at, b, &more))
-		return;
-	extent->sectors =
-		(uint32_t)(more.sector + more.sectors - extent->sector);
-	extent->end_ns += gap_length_ns(s, &next, at, (uint32_t)(more.sector +
-							     more.sectors -
-							     at));
-	extent->units += more.units;
-	extent->worth_ns += more.worth_ns;
-	pass->worth_ns = extent->worth_ns;
-}
-
-void pass_across(const struct gap_search_state *s,
-		 const struct geom_track *track, uint64_t in_ns,
-		 struct gap_pass *pass)
-{
-	const struct geom *geom = s->head_state->geom;
-	uint32_t unit = s->query->unit_sectors,
-		 each = freeblock_set_unit(s->wanted);
-	uint64_t end = track->first + track->sectors, at, last;
-	struct gap_extent *extent = pass->extent;
-	struct service_head head = { 0, track->cylinder, track->surface };
-	struct service_request req;
-	struct service service;
-	struct range r;
-
-	*pass = (struct gap_pass){ 0 };
-	last = end - end % unit;
-	at = geom_lbn_at(
-		geom, track,
-		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
-	if (s->query->parts || last == end || last < track->first ||
-	    last + unit > geom_sectors(geom) ||
-	    !across_from(s, track, at, last, &extent->sector))
-		return;
-	extent->sectors = (uint32_t)(last + unit - extent->sector);
-	head.at_ns = extent->begin_ns = gap_begin_ns(s, extent->sector, in_ns);
-	req = (struct service_request){ .lbn = extent->sector,
-					.sectors = extent->sectors };
-	service_estimate(geom, s->head_state->mech, &head, &req, &service);
-	extent->end_ns = service.head.at_ns;
-	for (at = extent->sector;
-	     freeblock_set_next_on(s->wanted, track, at, &r);
-	     at = r.first + r.n) {
-		extent->units += (uint32_t)(r.n / each);
-		extent->worth_ns += s->query->run_ns;
-	}
-	if (s->query->run_ns && gap_goes_back(s, track, extent->sector))
-		extent->worth_ns -= s->query->run_ns;
-	extent->worth_ns += extent->units * gap_unit_ns(s, track) +
-			   s->query->across_ns;
-	pass->worth_ns = extent->worth_ns;
-	pass->across = true;
-	pass->n = 1;
-	if (extent->end_ns < s->leave_ns)
-		across_on(s, track, pass);
-}
-
-struct geom_track pass_leaves(const struct gap_search_state *s,
-			      const struct geom_track *track,
-			      const struct gap_pass *pass)
-{
-	struct geom_track next = *track;
-
-	if (pass->across)
-		geom_track_at(s->head_state->geom, track->index + 1, &next);
-	return next;
 }

@@ -246,9 +246,8 @@ static void pass_source(const struct gap_search_state *s, uint64_t out_ns,
 static void try_rest(struct gap_search_state *s, const struct geom_track *track,
 		     const struct gap_pass *before, const struct gap_pass *pass)
 {
-	struct geom_track from = pass_leaves(s, track, pass);
 	uint64_t there_ns = pass_end_ns(pass, s->free_ns) +
-		gap_move_ns(s, &from, &s->target, false) +
+		gap_move_ns(s, track, &s->target, false) +
 		(pass->n ? s->lead_ns : s->head_state->read_guard_ns);
 	struct gap_pass last;
 	const struct gap_pass *all[] = { before, pass, &last };
@@ -256,7 +255,7 @@ static void try_rest(struct gap_search_state *s, const struct geom_track *track,
 	s->plan->steps++;
 	pass_target(s, there_ns, &last);
 	if (!last.n && pass_end_ns(pass, 0) +
-		    gap_move_ns(s, &from, &s->target, s->query->target.write) >
+		    gap_move_ns(s, track, &s->target, s->query->target.write) >
 				s->leave_ns)
 		return;
 	plan_offer(s, all, 3);
@@ -272,19 +271,6 @@ static void try_share(struct gap_search_state *s, uint64_t until_ns)
 	s->plan->steps++;
 	pass_source(s, until_ns, &first);
 	try_rest(s, &s->source, &none, &first);
-}
-
-/* Over the end of the source track. */
-static void try_source_across(struct gap_search_state *s)
-{
-	const struct gap_pass none = { 0 };
-	struct gap_pass first;
-
-	s->plan->steps++;
-	pass_across(s, &s->source, s->free_ns + s->head_state->read_guard_ns,
-		    &first);
-	if (first.n)
-		try_rest(s, &s->source, &none, &first);
 }
 
 static void try_same_track(struct gap_search_state *s)
@@ -326,7 +312,6 @@ static void search_ends(struct gap_search_state *s)
 	out = s->leave_ns - move;
 	try_share(s, out);
 	s->ends_ns = s->plan->worth_ns;
-	try_source_across(s);
 	if (s->plan->worth_ns >=
 	    share_bound(s, out - begin + gap_settle_ns(s)))
 		return;
@@ -417,7 +402,7 @@ static int64_t node_bound(const struct gap_search_state *s,
 	if (node->geom.least == node->geom.around)
 		time = (time + 500) * node->geom.around / s->turn_ns / unit *
 		       (uint64_t)longest;
-	most = node->most * longest + s->ends_ns + s->query->across_ns;
+	most = node->most * longest + s->ends_ns;
 	return ((int64_t)time < most ? (int64_t)time : most) +
 	       s->query->run_ns;
 }
@@ -511,16 +496,13 @@ static void try_track(struct gap_search_state *s,
 	if (in + on >= s->leave_ns ||
 	    gap_units_in(s, s->leave_ns - on - in, track) *
 				    gap_unit_ns(s, track) +
-			    s->query->run_ns + s->query->across_ns <=
-		    s->plan->worth_ns)
+			    s->query->run_ns <= s->plan->worth_ns)
 		return;
 	out = s->leave_ns - on;
 	s->plan->steps += TRACK_STEPS;
 	pass_over(s, track, in, out, &pass);
 	if (pass.worth_ns + s->ends_ns > s->plan->worth_ns)
 		try_between(s, track, &pass, to);
-	pass_across(s, track, in, &pass);
-	try_between(s, track, &pass, to);
 }
 
 static void search_leaf(struct gap_search_state *s, uint64_t leaf)
@@ -542,9 +524,7 @@ static void search_leaf(struct gap_search_state *s, uint64_t leaf)
 		geom_track_at(s->head_state->geom, index, &track);
 		if (freeblock_set_on(s->wanted, &track) *
 				    gap_unit_ns(s, &track) +
-			    s->ends_ns + s->query->run_ns +
-			    s->query->across_ns >
-		    s->plan->worth_ns)
+			    s->ends_ns + s->query->run_ns > s->plan->worth_ns)
 			try_track(s, &track);
 	}
 }
@@ -579,36 +559,19 @@ static void search_others(struct gap_search_state *s)
 
 /* ---- sectors that are not on their track ---- */
 
-/* Tries a remapped part of a unit by itself: [first, end), or the whole unit
- * where it can't be cut. */
-static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
+/* Tries a unit with a remapped sector by itself. */
+static void try_alone(struct gap_search_state *s, uint64_t first)
 {
-	uint32_t size = s->query->unit_sectors,
-		 each = freeblock_set_unit(s->wanted);
+	uint32_t unit = freeblock_set_unit(s->wanted);
 	struct service_head head = s->head_state->head;
-	struct service_request req;
+	struct service_request req = { .lbn = first, .sectors = unit };
 	struct geom_track track;
 	struct gap_pass pass = { .n = 1 };
 	const struct gap_pass *one[] = { &pass };
 	struct service service;
-	struct range r;
 
 	s->plan->steps += TRACK_STEPS;
-	if (each == size) {
-		first -= first % size;
-		end = first + size;
-	}
-	if (!freeblock_set_next(s->wanted, first, &r) || r.first >= end)
-		return;
-	if (r.n > end - r.first)
-		r.n = end - r.first;
-	geom_track_of(s->head_state->geom, r.first, &track);
-	if ((r.first % size && !gap_part_may_begin(s, &track, r.first)) ||
-	    ((r.first + r.n) % size &&
-	     !gap_part_may_end(s, &track, r.first + r.n)))
-		return;
-	req = (struct service_request){ .lbn = r.first,
-					.sectors = (uint32_t)r.n };
+	geom_track_of(s->head_state->geom, first, &track);
 	head.at_ns = s->free_ns + s->head_state->read_guard_ns;
 	service_estimate(s->head_state->geom, s->head_state->mech, &head, &req,
 			 &service);
@@ -618,15 +581,14 @@ static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 				    s->query->target.write) > s->leave_ns)
 		return;
 	pass.extent[0] = (struct gap_extent){
-		.sector = r.first,
-		.sectors = (uint32_t)r.n,
+		.sector = first,
+		.sectors = unit,
 		.begin_ns = service.media_ns,
 		.end_ns = service.head.at_ns,
-		.units = (uint32_t)(r.n / each),
+		.units = 1,
 	};
 	pass.worth_ns = pass.extent[0].worth_ns =
-		pass.extent[0].units * gap_unit_ns(s, &track) +
-		s->query->run_ns;
+		gap_unit_ns(s, &track) + s->query->run_ns;
 	plan_offer(s, one, 1);
 }
 
@@ -636,7 +598,7 @@ static void search_moved(struct gap_search_state *s)
 {
 	uint64_t at = s->query->target.lbn * MOVED_HASH %
 		      geom_sectors(s->head_state->geom), moved, end;
-	uint32_t size = s->query->unit_sectors, n;
+	uint32_t unit = freeblock_set_unit(s->wanted), n;
 	unsigned looks = MOVED_LOOKS, tries = MOVED_TRIES;
 	struct range r;
 
@@ -646,12 +608,13 @@ static void search_moved(struct gap_search_state *s)
 		end = moved + n;
 		if (moved < at)
 			moved = at;
-		at = moved - moved % size + size;
+		moved -= moved % unit;
+		at = moved + unit;
 		if (end > at)
 			end = at;
 		if (!freeblock_set_next(s->wanted, moved, &r) || r.first >= end)
 			continue;
-		try_alone(s, moved, end);
+		try_alone(s, moved);
 		tries--;
 	}
 }

@@ -30,11 +30,6 @@ struct gap_query {
 	bool joins;		/* a read that ends where the target begins is
 				 * one command with it */
 	uint32_t steps;		/* tracks and nodes that may be looked at */
-	/* Reads are in whole units of this many sectors; where a track's end
-	 * cuts one, its parts are read apart if they may be held (or if the
-	 * other one has been read). */
-	uint32_t unit_sectors;
-	bool parts;
 	/*
 	 * Wanted sectors are worth the time that they take to pass.  run_ns is
 	 * added when a wanted run is gone, and subtracted when one becomes two:
@@ -42,8 +37,6 @@ struct gap_query {
 	 * short it is.
 	 */
 	uint32_t run_ns;
-	/* The same for a unit that goes over a track's end. */
-	uint32_t across_ns;
 };
 
 /* Extents of a plan: two on each of three tracks, as a track's end can lie in

@@ -30,7 +30,6 @@ struct gap_pass {
 	unsigned n;
 	struct gap_extent extent[2];
 	int64_t worth_ns;
-	bool across;		/* it ends on the next track */
 };
 
 struct gap_search_state {
@@ -69,16 +68,6 @@ int64_t gap_units_in(const struct gap_search_state *s, uint64_t ns,
 int64_t gap_unit_ns(const struct gap_search_state *s,
 		    const struct geom_track *track);
 
-/* May a read end at `end`, inside a unit, or begin at `first` inside one? Only
- * at a seam, if parts may be held or the other part is not wanted. */
-bool gap_part_may_end(const struct gap_search_state *s,
-		      const struct geom_track *track, uint64_t end);
-
-/* The same for a begin: the held part of a unit is one run, so parts around
- * remapped sectors are read in order. */
-bool gap_part_may_begin(const struct gap_search_state *s,
-			const struct geom_track *track, uint64_t first);
-
 /*
  * Finds the wanted sectors that pass on a track from in_ns, when the head is
  * there, to out_ns, when it must be through.
@@ -86,18 +75,5 @@ bool gap_part_may_begin(const struct gap_search_state *s,
 void pass_over(const struct gap_search_state *s,
 	       const struct geom_track *track, uint64_t in_ns,
 	       uint64_t out_ns, struct gap_pass *pass);
-
-/*
- * Finds those that pass on a track from in_ns on to its end, with the unit that
- * begins there and ends on the next track, and those behind it there.
- */
-void pass_across(const struct gap_search_state *s,
-		 const struct geom_track *track, uint64_t in_ns,
-		 struct gap_pass *pass);
-
-/* The track the head is over after a passing. */
-struct geom_track pass_leaves(const struct gap_search_state *s,
-			      const struct geom_track *track,
-			      const struct gap_pass *pass);
 
 #endif

@@ -750,7 +750,7 @@ static void never_mind(void *arg, uint64_t sector, uint32_t sectors,
 START_TEST(wanted_sectors_survive_a_new_geometry)
 {
 	const struct freeblock_options options = {
-		.name = "all", .unit_sectors = 8, .no_idle = true,
+		.name = "all", .no_idle = true,
 	};
 	const struct freeblock_ops ops = { .got = never_mind };
 	struct freeblock_task *task;

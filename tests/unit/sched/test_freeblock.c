@@ -47,7 +47,6 @@ struct bench {
 	struct queue *queue;
 	struct freeblock_task *task;
 	uint64_t sectors, seed;
-	uint32_t unit;		/* of the task */
 
 	uint8_t *had;		/* how often each sector came */
 	uint8_t *marked;	/* begins with its number, plus 1 */
@@ -128,7 +127,7 @@ static void bench_open_host(struct bench *b, bool blind, int drive,
 	struct queue_options options = { 0 };
 	struct head_options head_options;
 
-	*b = (struct bench){ .seed = 9, .unit = UNIT };
+	*b = (struct bench){ .seed = 9 };
 	bench_specs(b, drive);
 	ck_assert_int_eq(spec_geom(b->model, &b->geom), 0);
 	b->sim = sim_new(b->spec, 0, &sim_options);
@@ -185,8 +184,7 @@ static void bench_got(void *arg, uint64_t sector, uint32_t sectors,
 	struct bench *b = arg;
 	uint64_t i, mark;
 
-	b->wrong |= sector % b->unit || sectors % b->unit || !sectors ||
-		    sector + sectors > b->sectors;
+	b->wrong |= !sectors || sector + sectors > b->sectors;
 	if (b->wrong)
 		return;
 	if (result) {
@@ -222,9 +220,8 @@ static uint64_t all_of(const struct bench *b)
 
 static void bench_task(struct bench *b, bool no_idle)
 {
-	struct freeblock_options options = { .name = "test",
-					     .unit_sectors = b->unit,
-					     .no_idle = no_idle };
+	const struct freeblock_options options = { .name = "test",
+						   .no_idle = no_idle };
 
 	ck_assert_int_eq(freeblock_open(b->queue, &options, &bench_ops, b,
 					&b->task), 0);
@@ -337,13 +334,9 @@ START_TEST(gaps_are_free)
 }
 END_TEST
 
-/* What follows a stream comes from the drive's cache, even if the stream's
- * requests are a little out of order: a gap before one of them would cost the
- * next ones a turn. */
 /* Behind a read up to a track's end the head is on the next track before it can
- * go to the request: a gap must have time for that. */
-/* With sectors of 4 KiB, also where the task may read parts of them: the drive
- * reads the rest as well, up to the track's end. */
+ * go to the request: a gap must have time for that.  With sectors of 4 KiB,
+ * too, where the drive reads the rest of one as well, up to the track's end. */
 START_TEST(gaps_are_free_where_the_drive_goes_on)
 {
 	double without = 0, with = 0;
@@ -352,7 +345,6 @@ START_TEST(gaps_are_free_where_the_drive_goes_on)
 	unsigned i;
 
 	bench_open_drive(&b, false, _i ? GOES_ON_LARGE : GOES_ON);
-	b.unit = _i ? 1 : UNIT;
 	b.reads = true;
 	run_load(&b, 400);
 	b.seed = 77;
@@ -435,6 +427,9 @@ START_TEST(long_reads_show_that_the_drive_goes_on)
 }
 END_TEST
 
+/* What follows a stream comes from the drive's cache, even if the stream's
+ * requests are a little out of order: a gap before one of them would cost the
+ * next ones a turn. */
 START_TEST(a_stream_that_the_drive_reads_ahead_has_no_gaps)
 {
 	double without, with;
@@ -700,71 +695,10 @@ START_TEST(idle_time_behind_lone_requests)
 }
 END_TEST
 
-/* Marks every unit that goes over a track's end; the last of them. */
-static uint64_t mark_across(struct bench *b)
-{
-	struct geom_track track;
-	uint64_t i, last = 0, end;
-
-	for (i = 0; i + 1 < geom_tracks(b->geom); i++) {
-		geom_track_at(b->geom, i, &track);
-		end = track.first + track.sectors;
-		if (end % UNIT) {
-			last = end - end % UNIT;
-			put_mark(b, last, UNIT);
-		}
-	}
-	return last;
-}
-
-/* Units that go over a track's end come whole, though read in parts, whether
- * there is much room for these or little; also when one of them is bad and when
- * another geometry is believed half-way. */
-START_TEST(units_over_a_track_end_come_whole)
-{
-	struct freeblock_options options = {
-		.name = "test", .unit_sectors = UNIT,
-		.parts_bytes = _i ? 1 << 20 : 2 * UNIT * SECTOR_BYTES,
-	};
-	struct bench b;
-	struct geom *other;
-	uint64_t across;
-
-	bench_open(&b, false);
-	b.reads = true;
-	across = mark_across(&b);
-	ck_assert_uint_gt(across, 0);
-	ck_assert_int_eq(freeblock_open(b.queue, &options, &bench_ops, &b,
-					&b.task), 0);
-	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
-	run_load(&b, 300);
-	freeblock_unwant(b.task, across, UNIT);
-	b.got -= b.had[across] ? UNIT : 0;
-	memset(b.had + across, 0, UNIT);
-	ck_assert_int_eq(sim_damage(b.sim, across + UNIT - 1, 1), 0);
-	ck_assert_int_eq(freeblock_want(b.task, across, UNIT), 0);
-	ck_assert_int_eq(geom_copy(b.geom, &other), 0);
-	ck_assert_int_eq(freeblock_set_geom(b.queue, other), 0);
-	ck_assert_int_eq(freeblock_set_geom(b.queue, b.geom), 0);
-	geom_free(other);
-	run_idle(&b, UINT64_C(12000000000));
-	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
-	ck_assert_uint_eq(b.got, all_of(&b));
-	ck_assert_uint_eq(b.bad, UNIT);
-	ck_assert(!b.wrong);
-	bench_close(&b);
-}
-END_TEST
-
-/* Sectors that lie elsewhere, in the middle of units: all of the disk is read
- * in gaps, nevertheless. */
+/* Sectors that lie elsewhere: all of the disk is read in gaps, nevertheless. */
 START_TEST(remapped_sectors_are_read_in_gaps)
 {
-	struct freeblock_options options = {
-		.name = "test", .unit_sectors = UNIT, .no_idle = true,
-		.parts_bytes = 1 << 20,
-	};
-	unsigned turns = 20, within = 0;
+	unsigned turns = 20, runs = 0;
 	uint64_t at = 0, moved;
 	struct bench b;
 	uint32_t n;
@@ -772,14 +706,13 @@ START_TEST(remapped_sectors_are_read_in_gaps)
 	bench_open_drive(&b, false, _i);
 	b.reads = true;
 	for (; geom_remap_next(b.geom, at, &moved, &n); at = moved + n)
-		within += moved % UNIT || (moved + n) % UNIT;
-	ck_assert_uint_gt(within, 0);
-	ck_assert_int_eq(freeblock_open(b.queue, &options, &bench_ops, &b,
-					&b.task), 0);
+		runs++;
+	ck_assert_uint_gt(runs, 0);
+	bench_task(&b, true);
 	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
 	while (turns-- && freeblock_wanted(b.task))
 		run_load(&b, 500);
-	printf("%u runs remapped, all read in %u requests\n", within,
+	printf("%u runs remapped, all read in %u requests\n", runs,
 	       (20 - turns) * 500);
 	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
 	ck_assert_uint_eq(b.got, all_of(&b));
@@ -824,7 +757,7 @@ START_TEST(bad_sector)
 	run_idle(&b, UINT64_C(10000000000));
 	ck_assert(!b.wrong);
 	ck_assert_uint_eq(b.got, all_of(&b));
-	ck_assert_uint_eq(b.bad, UNIT);
+	ck_assert_uint_eq(b.bad, 1);
 	ck_assert_uint_eq(b.had[where], 1);
 	bench_close(&b);
 }
@@ -1114,7 +1047,6 @@ int main(void)
 	tcase_add_test(tcase, late_host_behind_others);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
 	tcase_add_test(tcase, idle_time_behind_lone_requests);
-	tcase_add_loop_test(tcase, units_over_a_track_end_come_whole, 0, 2);
 	tcase_add_loop_test(tcase, remapped_sectors_are_read_in_gaps, 3, 5);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
 	tcase_add_test(tcase, sleeps);

@@ -232,7 +232,6 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 		},
 		.max_sectors = 4096,
 		.joins = true,
-		.unit_sectors = freeblock_set_unit(rig->wanted),
 		.steps = UINT32_MAX,
 	};
 }
