@@ -15,11 +15,11 @@
 #define ACL_ACCESS "system.posix_acl_access"
 
 /*
- * A file whose writers are to ask is invalidated before the reply to GETATTR,
- * and to a LOOKUP or READDIRPLUS that finds it.  So the kernel does not apply
- * the attributes, which would expire, and asks again for the mode, which
- * write(2) wants.  Its size the kernel owns: a read(2) across the end
- * does not ask before attributes expire.
+ * A file whose writers are to ask is invalidated before the reply to GETATTR or
+ * STATX, and to a LOOKUP or READDIRPLUS that finds it.  So the kernel does not
+ * apply the attributes, which would expire, and asks again for the mode, which
+ * write(2) wants.  Its size the kernel owns: a read(2) across the end does not
+ * ask before attributes expire.
  */
 static void done_attr(struct fs_op *op)
 {
@@ -171,6 +171,8 @@ static void done_statx(struct fs_op *op)
 		.rdev_minor = (a->rdev & 0xff) | (a->rdev >> 12 & 0xfff00),
 	};
 
+	if (!op->rc)
+		ops_forget_asking(request_of(op)->session, op->ino);
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
 }
 

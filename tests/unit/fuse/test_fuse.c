@@ -742,6 +742,23 @@ START_TEST(a_lookup_expires_nothing)
 }
 END_TEST
 
+/* The same by statx(2), which anybody may call. */
+START_TEST(a_statx_expires_nothing)
+{
+	const uint64_t mb = 1 << 20;
+	const struct statx_in in = { .mask = STATX_BASIC_STATS };
+	uint64_t node = make_file("f");
+
+	open_file(node, O_RDWR);
+	write_page(node, 5 * mb);
+	take_notice(node, -1, 0);
+	take_notice(node, 5 * mb, 0);
+	send_request(STATX_OPCODE, node, &in, sizeof(in), NULL, 0);
+	take_notice(node, -1, 0);
+	ck_assert_int_eq(take_reply(), 0);
+}
+END_TEST
+
 /* Who tries again after a refusal has what is kept for that, and no more: what
  * has been accepted has room. */
 START_TEST(no_write_is_accepted_without_room)
@@ -1288,6 +1305,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, writers_hear_before_the_disk_is_full);
 	tcase_add_test(c, a_lookup_expires_nothing);
+	tcase_add_test(c, a_statx_expires_nothing);
 	tcase_add_test(c, no_write_is_accepted_without_room);
 	tcase_add_test(c, room_of_accepted_pages_is_kept);
 	tcase_add_test(c, chown_drops_suid);
