@@ -17,10 +17,10 @@
 #define WAIT_NS (5 * NS_PER_SECOND)
 /* From the end of a round to the next one. */
 #define PAUSE_NS (100 * NS_PER_MS)
-/* WRITEs that may wait for room at a time: a quarter of the large buffers, of
- * which a session has SESSION_MIN_LARGE at least, and no more than half of what
- * the kernel sends in the background.  The rest is for pages that come in. */
-#define WAITING_MOST (SESSION_MIN_LARGE / 4)
+/* WRITEs that may wait for room at a time: they keep a quarter of the large
+ * buffers at most, and are no more than half of what the kernel sends in the
+ * background.  The rest is for pages that come in. */
+#define BUFFERS_PART 4u
 #define BACKGROUND_PART 2u
 
 static uint64_t now_of(const struct room_state *room)
@@ -108,12 +108,14 @@ static void add_waiting(struct room_state *room, struct request *req)
 	list_add_front(before, &req->link);
 	room->waiting_n++;
 	room->holding_n += holds(req);
+	room->buffers_n += req->held != NULL;
 }
 
 static void count_out(struct room_state *room, const struct request *req)
 {
 	room->waiting_n--;
 	room->holding_n -= holds(req);
+	room->buffers_n -= req->held != NULL;
 }
 
 static struct request *take_first(struct list *list)
@@ -143,12 +145,16 @@ static void round_end(struct room_state *room)
 		req->again(req);
 }
 
-/* A queue of a ring may have few slots: max_background is less than that. */
-static unsigned waiting_most(const struct session *session)
+/* Would it keep pages from coming in if this request waited as well? */
+static bool is_in_the_way(const struct room_state *room,
+			  const struct request *req)
 {
-	unsigned most = session->max_background / BACKGROUND_PART;
+	const struct session *session = room->session;
 
-	return most < WAITING_MOST ? most : WAITING_MOST;
+	return (holds(req) && room->holding_n >=
+			      session->max_background / BACKGROUND_PART) ||
+	       (req->held && room->buffers_n >=
+			     session->large_most / BUFFERS_PART);
 }
 
 bool room_wait(struct request *req, void (*again)(struct request *req))
@@ -159,7 +165,7 @@ bool room_wait(struct request *req, void (*again)(struct request *req))
 	if (req->waits_ns)
 		count_out(room, req);
 	if (req->op.rc != -ENOSPC || !room_expected(room) || room->stopped ||
-	    (holds(req) && room->holding_n >= waiting_most(req->session)))
+	    is_in_the_way(room, req))
 		return false;
 	if (!req->waits_ns)
 		req->waits_ns = now_ns;

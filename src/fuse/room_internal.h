@@ -50,8 +50,9 @@ struct room_state {
 	struct list waiting;	/* requests of room_wait, except those that are
 				 * being tried again */
 	unsigned waiting_n;	/* all of them */
-	unsigned holding_n;	/* those of them that keep a buffer or a slot
-				 * from others */
+	unsigned holding_n;	/* those of them that keep one of the kernel's
+				 * places in the background from others */
+	unsigned buffers_n;	/* those of them that keep a large buffer */
 	bool stopped;		/* nobody may wait any more */
 };
 

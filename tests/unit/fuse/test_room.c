@@ -192,6 +192,25 @@ START_TEST(pages_can_come_meanwhile)
 }
 END_TEST
 
+/* How many wait follows what there is.  Small ones have memory of their own. */
+START_TEST(writes_wait_while_there_are_buffers)
+{
+	const unsigned large = t.session->large_most / 4;
+
+	t.session->max_background = 2 * MANY;
+	ck_assert_uint_lt(large, MANY);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct request *req = new_write(1 + i);
+
+		if (i <= large)
+			req->held = session_take_large(t.session);
+		ck_assert(room_wait(req, again) == (i != large));
+		if (i == large)
+			request_reply(req, -ENOSPC, NULL, 0);
+	}
+}
+END_TEST
+
 /* Those without data are in nobody's way. */
 START_TEST(many_wait_without_data)
 {
@@ -217,6 +236,7 @@ int main(void)
 	tcase_add_test(c, who_tries_again_still_waits);
 	tcase_add_test(c, the_end_waits_for_nobody);
 	tcase_add_test(c, pages_can_come_meanwhile);
+	tcase_add_test(c, writes_wait_while_there_are_buffers);
 	tcase_add_test(c, many_wait_without_data);
 	suite_add_tcase(suite, c);
 	return test_run(suite);
