@@ -258,13 +258,27 @@ int group_ready(struct taking *taking, uint32_t group, uint64_t n)
 	return -EAGAIN;
 }
 
+/* May the group be loaded to see whether n sectors fit?  Of a run that is twice
+ * as long one side of a track's end is long enough. */
+static bool may_load(const struct taking *taking, uint32_t group, uint64_t n)
+{
+	const unsigned loads = taking->want->loads;
+
+	return loads < SEARCH_LOADS ||
+	       (loads < 2 * SEARCH_LOADS &&
+		space_group_largest(taking->alloc->space, group) >= 2 * n);
+}
+
 int group_may_fit(struct taking *taking, uint32_t group,
 		  enum space_fit fit, uint64_t n)
 {
+	int rc;
+
 	if (space_group_misfit(taking->alloc->space, group, fit) <= n ||
 	    !taking->walk)
 		return -ENOSPC;
-	return group_ready(taking, group, n);
+	rc = group_ready(taking, group, n);
+	return rc == -EAGAIN && !may_load(taking, group, n) ? -ENOSPC : rc;
 }
 
 /* ---- Taking ---- */

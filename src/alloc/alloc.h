@@ -67,6 +67,9 @@ struct alloc_want {
 				   are enough, see alloc_take */
 	bool spare;		/* when a free track is taken, then one of the
 				   shortest run of them: long ones stay */
+	unsigned loads;		/* groups that were loaded for this request so
+				   far: after some, no others are looked at for
+				   a better place */
 };
 
 /*
@@ -106,9 +109,10 @@ bool alloc_next(const struct alloc *alloc, uint64_t from, uint64_t end,
 		uint64_t n, uint64_t *place);
 int alloc_move(struct alloc *alloc, struct alloc_extent *extent, uint64_t to);
 
-/* A whole free track for nodes, near other node tracks.  As alloc_take. */
-int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
-		     uint32_t *sectors, uint32_t *load);
+/* A whole free track for nodes, near other node tracks; `loads` groups have
+ * been loaded for it so far.  As alloc_take. */
+int alloc_node_track(struct alloc *alloc, uint64_t near, unsigned loads,
+		     uint64_t *sector, uint32_t *sectors, uint32_t *load);
 
 /*
  * Takes room for replicas of other data: n free sectors or fewer (a multiple of

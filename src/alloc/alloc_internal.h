@@ -81,6 +81,11 @@ struct best {
 /* Free runs looked at in all groups for one request; and the nanoseconds that
  * are charged to the turn for one, and for a group that is passed over. */
 #define WALK_ALL_RUNS 1024u
+/* Groups that may be loaded for one request to look for a good place, in 0.1 to
+ * 0.2 s, and then as many that surely have one; after that what is known is
+ * taken.  On a full disk each of 20,000 groups may have a run that is long
+ * enough, but lies across two tracks. */
+#define SEARCH_LOADS 8u
 #define WALK_RUN_NS 400u
 #define WALK_GROUP_NS 8u
 

@@ -287,10 +287,13 @@ int take_large(struct taking *taking)
 		if (rc == 0)
 			rc = take_whole(taking, at);
 	}
-	if (!rc && taking->left && taking->want->stream && taking->n)
-		return take_rounding(taking);
-	if (!rc && taking->left)
+	if (!rc && taking->left && taking->want->stream && taking->n) {
+		rc = take_rounding(taking);
+		if (rc != -ENOSPC)
+			return rc;
+	} else if (!rc && taking->left) {
 		rc = take_small(taking, taking_end(taking), taking->left);
+	}
 	if (rc == -ENOSPC)
 		rc = take_long(taking);
 	return rc == -ENOSPC ? take_any(taking) : rc;

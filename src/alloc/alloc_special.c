@@ -126,10 +126,11 @@ static int node_search(struct taking *taking, uint64_t near, uint64_t least,
 	return part_search(taking, near, least, UINT64_MAX / 2, true, at);
 }
 
-int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
-		     uint32_t *sectors, uint32_t *load)
+int alloc_node_track(struct alloc *alloc, uint64_t near, unsigned loads,
+		     uint64_t *sector, uint32_t *sectors, uint32_t *load)
 {
-	struct alloc_want want = { .sectors = TRAX_NODE_SECTORS };
+	struct alloc_want want = { .sectors = TRAX_NODE_SECTORS,
+				   .loads = loads };
 	struct alloc_extent extent;
 	struct taking taking = {
 		.alloc = alloc, .want = &want, .extents = &extent, .max = 1,
@@ -143,6 +144,8 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 	if (least > TRAX_NODE_SECTORS)
 		rc = node_search(&taking, near, least, &at);
 	taking.walk = WALK_ALL_RUNS;
+	/* This one is not refused while there is any room. */
+	want.loads = 0;
 	if (rc == -ENOSPC)
 		rc = node_search(&taking, near, TRAX_NODE_SECTORS, &at);
 	if (rc)

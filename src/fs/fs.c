@@ -425,8 +425,8 @@ static int fs_pick_nodes(void *arg, traxaddr *addr, uint32_t *sectors)
 	struct fs *fs = arg;
 	uint64_t sector;
 	uint32_t group;
-	int rc = alloc_node_track(fs->alloc, fs->node_near, &sector, sectors,
-				  &group);
+	int rc = alloc_node_track(fs->alloc, fs->node_near, fs->node_loads,
+				  &sector, sectors, &group);
 
 	if (rc == -ENOSPC && replica_more_room(fs, 0))
 		return -EAGAIN;
@@ -434,8 +434,11 @@ static int fs_pick_nodes(void *arg, traxaddr *addr, uint32_t *sectors)
 		fs->node_near = sector;
 		*addr = addr_make(0, sector);
 	}
+	if (rc != -EAGAIN)
+		fs->node_loads = 0;
 	if (rc == -EAGAIN && !fs->node_waiting) {
 		fs->node_waiting = true;
+		fs->node_loads++;
 		fs->node_waiter.done = fs_node_group_loaded;
 		fs->node_waiter.owner = fs;
 		list_init(&fs->node_waiter.link);

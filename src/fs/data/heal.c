@@ -290,7 +290,7 @@ static int place_run(struct fs_txn *txn)
 	struct heal *heal = txn->state;
 	struct alloc_want want = {
 		.sectors = (uint64_t)heal->n * BLOCK_SECTORS,
-		.goal = heal->file->goal,
+		.goal = heal->file->goal, .loads = txn->groups,
 	};
 	uint32_t group;
 	int rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_EXTENTS,

@@ -335,13 +335,14 @@ static struct prealloc *prealloc_new(struct file *file, uint64_t off)
 /* Takes up to n sectors, in at most `room` extents; returns the number of
  * extents or an error. */
 static int take(const struct file *file, uint64_t n, uint64_t after,
-		struct alloc_extent *extent, unsigned room, uint32_t *group)
+		unsigned loads, struct alloc_extent *extent, unsigned room,
+		uint32_t *group)
 {
 	struct alloc *alloc = file->files->fs->alloc;
 	uint64_t track = alloc_track_sectors(alloc, file->goal);
 	struct alloc_want want = {
 		.goal = file->goal, .after = after, .dir = file->parent,
-		.stream = file->vnode->opens,
+		.stream = file->vnode->opens, .loads = loads,
 	};
 	int rc = -ENOSPC;
 
@@ -396,7 +397,8 @@ static uint64_t begin_at(const struct writeback *wb, uint64_t *after)
 	return pre->off + pre->n;
 }
 
-int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group)
+int prealloc_make(struct writeback *wb, uint64_t after, unsigned loads,
+		  uint32_t *group)
 {
 	struct file *file = wb->file;
 	uint64_t n, sum = 0, from;
@@ -414,7 +416,7 @@ int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group)
 	pre = file->prealloc ? file->prealloc : prealloc_new(file, from);
 	if (!pre)
 		return -ENOMEM;
-	rc = take(file, n, after, &pre->extent[pre->extents],
+	rc = take(file, n, after, loads, &pre->extent[pre->extents],
 		  EXTENTS - pre->extents, group);
 	for (i = 0; i < rc; i++)
 		sum += pre->extent[pre->extents + (unsigned)i].n;

@@ -25,10 +25,12 @@ bool prealloc_use(struct writeback *wb);
 
 /*
  * Keeps room for the write-back's first block and what follows, behind the
- * sector `after` if that is not 0.  0; -EAGAIN with *group, whose free set is
- * wanted; -ENOSPC: none, or the file is not expected to need it; -ENOMEM.
+ * sector `after` if that is not 0.  `loads`: groups that were loaded for it so
+ * far.  0; -EAGAIN with *group, whose free set is wanted; -ENOSPC: none, or the
+ * file is not expected to need it; -ENOMEM.
  */
-int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group);
+int prealloc_make(struct writeback *wb, uint64_t after, unsigned loads,
+		  uint32_t *group);
 
 /* Gives back what is left of a file's preallocation, if it has one. */
 void prealloc_release(struct file *file);

@@ -186,7 +186,7 @@ static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
 {
 	struct alloc_want want = {
 		.goal = trunc->file->goal, .after = after,
-		.dir = trunc->file->parent,
+		.dir = trunc->file->parent, .loads = txn->groups,
 	};
 	uint32_t group;
 	int rc;

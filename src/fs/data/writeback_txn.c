@@ -340,7 +340,8 @@ static int writeback_take_kept(struct fs_txn *txn, struct writeback *wb,
 	int rc;
 
 	if (!prealloc_use(wb)) {
-		rc = fresh ? prealloc_make(wb, after, &group) : -ENOSPC;
+		rc = fresh ? prealloc_make(wb, after, txn->groups, &group) :
+			     -ENOSPC;
 		if (rc == -EAGAIN)
 			return fs_txn_wait_group(txn, group);
 		if (rc || !prealloc_use(wb))
@@ -361,7 +362,7 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 	struct alloc_want want = {
 		.goal = wb->file->goal, .after = after,
 		.dir = wb->file->parent, .stream = wb->stream,
-		.batch = wb->file->batch_sectors,
+		.batch = wb->file->batch_sectors, .loads = txn->groups,
 	};
 	uint64_t sum = 0;
 	uint32_t group;

@@ -91,6 +91,8 @@ struct fs {
 	struct waiter node_waiter;	/* waits for the free set of a group in
 					 * which a node track is to be made */
 	bool node_waiting;		/* node_waiter waits */
+	unsigned node_loads;		/* groups that were loaded for the next
+					 * node track */
 	uint64_t node_near;		/* sector where the last node track was
 					 * made */
 	uint64_t name_mask;		/* bits of name hashes that count: all,

@@ -232,6 +232,7 @@ static void fs_txn_waiter(struct fs_txn *txn)
 int fs_txn_wait_group(struct fs_txn *txn, uint32_t group)
 {
 	fs_txn_waiter(txn);
+	txn->groups++;
 	tree_load_group(txn->fs->tree, group, &txn->waiter);
 	return FS_TXN_WAIT;
 }

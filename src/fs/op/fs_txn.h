@@ -47,6 +47,7 @@ struct fs_txn {
 	struct waiter waiter;	/* for commits, checkpoints and loads of
 				 * groups */
 	unsigned runs;		/* number of runs since it last waited */
+	unsigned groups;	/* groups that it has waited for */
 	bool restart;		/* fs_txn_restart was called inside run() */
 	struct tree_bounds bounds;
 	struct list all_link;	/* member of fs->all_txns */

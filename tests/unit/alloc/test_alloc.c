@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #define EXTENTS 64
 
 struct bench {
+	uint32_t empty;		/* see scattered_open */
 	struct space *space;
 	struct geom *geom;
 	struct alloc *alloc;
@@ -413,8 +415,8 @@ START_TEST(a_node_track_is_a_whole_track)
 	uint32_t n, load;
 
 	bench_open(&bench, true, 1);
-	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, &sector, &n, &load),
-			 0);
+	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, 0, &sector, &n,
+					  &load), 0);
 	ck_assert_uint_eq(track_of(&bench, sector).first, sector);
 	ck_assert_uint_eq(n, 1003 / 32 * 32);
 	bench_close(&bench);
@@ -438,13 +440,13 @@ START_TEST(a_node_track_is_the_longest_free_part)
 					    i == 77 ? 100 : track.sectors -
 					    track.sectors / 8), 0);
 	}
-	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, &sector, &n, &load),
-			 0);
+	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, 0, &sector, &n,
+					  &load), 0);
 	ck_assert_uint_eq(sector, 77 * 2048 + 100);
 	ck_assert_uint_eq(n, (2048 - 100) / 32 * 32);
 	/* Nothing so long is left: the next is one of 1/8. */
-	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, &sector, &n, &load),
-			 0);
+	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, 0, &sector, &n,
+					  &load), 0);
 	ck_assert_uint_eq(n, 2048 / 8 / 32 * 32);
 	bench_close(&bench);
 }
@@ -579,6 +581,145 @@ START_TEST(searches_are_bounded)
 }
 END_TEST
 
+/* ---- Many groups that are not loaded ---- */
+
+#define GROUPS 640u
+/* Each group has so many free runs of 1.3 tracks across the end of a track, so
+ * that they hold neither a whole one nor 0.9 of one. */
+#define HOLES 20u
+#define HOLE_STEP 102400u
+#define HOLE_AT 1000u
+#define HOLE_SECTORS 2700u
+/* Groups that may be loaded: some to find a good place, and more to take what
+ * there is. */
+#define LOADS_MOST 24u
+
+/* Calls each() for what of a group has an owner. */
+static void each_owner(struct bench *bench, uint32_t group,
+		       int (*each)(struct space *space, uint32_t group,
+				   uint64_t sector, uint64_t n))
+{
+	uint64_t at = (uint64_t)group * TRAX_GROUP_SECTORS;
+	const uint64_t end = at + TRAX_GROUP_SECTORS, begin = at;
+
+	for (unsigned i = 0; i < HOLES; i++) {
+		const uint64_t hole = begin + i * HOLE_STEP + HOLE_AT;
+
+		ck_assert_int_eq(each(bench->space, group, at, hole - at), 0);
+		at = hole + HOLE_SECTORS;
+	}
+	ck_assert_int_eq(each(bench->space, group, at, end - at), 0);
+}
+
+static int put_owner(struct space *space, uint32_t group, uint64_t sector,
+		     uint64_t n)
+{
+	(void)group;
+	return space_owner_put(space, sector, n, OWNER_DATA);
+}
+
+static int feed_owner(struct space *space, uint32_t group, uint64_t sector,
+		      uint64_t n)
+{
+	return space_load_feed(space, group, sector, n);
+}
+
+static void scattered_load(struct bench *bench, uint32_t group)
+{
+	ck_assert_int_eq(space_load_begin(bench->space, group), 0);
+	if (group != bench->empty)
+		each_owner(bench, group, feed_owner);
+	ck_assert_int_eq(space_load_end(bench->space, group), 0);
+}
+
+/* As after a mount: no group is loaded, and what the root says is known. */
+static void forget_groups(struct bench *bench, uint64_t sectors)
+{
+	uint32_t map_bytes, group_bytes;
+	void *payload;
+
+	ck_assert_int_eq(space_cut(bench->space, &payload, &map_bytes,
+				   &group_bytes), 0);
+	space_free(bench->space);
+	ck_assert_int_eq(space_new(sectors, &bench->space), 0);
+	ck_assert_int_eq(space_load_root(bench->space, payload, map_bytes,
+					 (uint8_t *)payload + map_bytes,
+					 group_bytes), 0);
+	free(payload);
+}
+
+/* `empty`: a group without owners, if there is one with that number. */
+static void scattered_open(struct bench *bench, uint32_t groups,
+			   uint32_t empty)
+{
+	const uint64_t sectors = (uint64_t)groups * TRAX_GROUP_SECTORS;
+
+	*bench = (struct bench){ .unit = 1, .empty = empty };
+	ck_assert_int_eq(space_new(sectors, &bench->space), 0);
+	for (uint32_t group = 0; group < groups; group++) {
+		if (group != empty)
+			each_owner(bench, group, put_owner);
+		scattered_load(bench, group);
+	}
+	forget_groups(bench, sectors);
+	ck_assert_int_eq(geom_regular(sectors, 2048, &bench->geom), 0);
+	ck_assert_int_eq(alloc_new(bench->space, bench->geom, 1,
+				   &bench->alloc), 0);
+}
+
+/* Takes room, or a node track; returns how many groups were loaded for it. */
+static unsigned take_loading(struct bench *bench, struct alloc_want *want,
+			     struct alloc_extent *extents)
+{
+	uint32_t load, sectors;
+	uint64_t sector;
+	int rc;
+
+	for (;; want->loads++) {
+		rc = want->sectors ?
+			alloc_take(bench->alloc, want, extents, EXTENTS,
+				   &load) :
+			alloc_node_track(bench->alloc, 0, want->loads, &sector,
+					 &sectors, &load);
+		if (rc != -EAGAIN)
+			break;
+		scattered_load(bench, load);
+	}
+	ck_assert_int_ge(rc, 0);
+	return want->loads;
+}
+
+/* What has no good place gets some place after a few loads, as each takes some
+ * reads of the disk: 4 tracks, 0.9 tracks, a node track. */
+START_TEST(few_groups_are_loaded_for_a_good_place)
+{
+	struct alloc_want want = { .sectors = _i == 2 ? 0 :
+					      _i ? 1840 : 4 * 2048 };
+	struct alloc_extent extents[EXTENTS];
+	struct bench bench;
+
+	scattered_open(&bench, GROUPS, GROUPS);
+	ck_assert_uint_le(take_loading(&bench, &want, extents), LOADS_MOST);
+	bench_close(&bench);
+}
+END_TEST
+
+/* Where there is surely a good place it is taken, however far away. */
+START_TEST(a_good_place_far_away_is_found)
+{
+	struct alloc_want want = { .sectors = _i ? 1840 : 4 * 2048 };
+	struct alloc_extent extents[EXTENTS];
+	struct bench bench;
+
+	scattered_open(&bench, GROUPS, GROUPS - 1);
+	ck_assert_uint_le(take_loading(&bench, &want, extents), LOADS_MOST);
+	ck_assert_uint_ge(extents[0].sector,
+			  (GROUPS - 1) * (uint64_t)TRAX_GROUP_SECTORS);
+	ck_assert_uint_eq(extents[0].n, want.sectors);
+	bench_close(&bench);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("alloc");
@@ -602,6 +743,9 @@ int main(void)
 	tcase_add_test(tcase, every_place_of_a_window_can_be_taken);
 	tcase_add_test(tcase, an_extent_ends_with_its_track_or_is_whole_tracks);
 	tcase_add_loop_test(tcase, searches_are_bounded, 0, 2);
+	tcase_add_loop_test(tcase, few_groups_are_loaded_for_a_good_place, 0,
+			    3);
+	tcase_add_loop_test(tcase, a_good_place_far_away_is_found, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
