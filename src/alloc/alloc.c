@@ -35,6 +35,9 @@
 /* A directory moves to another group when fewer sectors than this are free in
  * its own group: a sixteenth of a group. */
 #define GROUP_ROOM (TRAX_GROUP_SECTORS / 16)
+/* So many directories are made between two looks at all groups: with 20,000 of
+ * them a look takes some 50 us. */
+#define DIRS_PER_LOOK 256u
 
 int alloc_new(struct space *space, const struct geom *geom,
 	      uint32_t physical_sectors, struct alloc **out)
@@ -275,8 +278,10 @@ int group_may_fit(struct taking *taking, uint32_t group,
 	int rc;
 
 	if (space_group_misfit(taking->alloc->space, group, fit) <= n ||
-	    !taking->walk)
+	    !taking->walk) {
+		alloc_charge(taking->alloc, WALK_GROUP_NS);
 		return -ENOSPC;
+	}
 	rc = group_ready(taking, group, n);
 	return rc == -EAGAIN && !may_load(taking, group, n) ? -ENOSPC : rc;
 }
@@ -622,16 +627,34 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 
 /* ---- Directories ---- */
 
+static bool group_is_roomy(const struct alloc *alloc, uint32_t group)
+{
+	return group < space_groups(alloc->space) &&
+	       space_group_free(alloc->space, group) >= GROUP_ROOM;
+}
+
+/* Looks for the first group with room, from the outer edge. */
+static void dir_look(struct alloc *alloc)
+{
+	const uint32_t groups = space_groups(alloc->space);
+	uint32_t group = 0;
+
+	while (group < groups && !group_is_roomy(alloc, group))
+		group++;
+	alloc_charge(alloc, (uint64_t)group * WALK_GROUP_NS);
+	alloc->dir_group = group;
+	alloc->dirs_left = DIRS_PER_LOOK;
+}
+
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal)
 {
-	uint32_t goal = group_of(alloc, parent_goal);
-	uint32_t groups = space_groups(alloc->space);
-	uint32_t i, group;
-
-	for (i = 0; i < groups; i++) {
-		group = group_nth(goal, i);
-		if (space_group_free(alloc->space, group) >= GROUP_ROOM)
-			return group_first(group);
-	}
-	return parent_goal;
+	if (group_is_roomy(alloc, group_of(alloc, parent_goal)))
+		return group_first(group_of(alloc, parent_goal));
+	if (!alloc->dirs_left ||
+	    (!group_is_roomy(alloc, alloc->dir_group) &&
+	     alloc->dir_group < space_groups(alloc->space)))
+		dir_look(alloc);
+	alloc->dirs_left--;
+	return group_is_roomy(alloc, alloc->dir_group) ?
+	       group_first(alloc->dir_group) : parent_goal;
 }

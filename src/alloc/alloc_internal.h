@@ -51,6 +51,10 @@ struct alloc {
 				 * geometry know */
 	struct loop_turn *turn;	/* turn of the loop that searches are charged
 				 * to, or NULL */
+	/* alloc_dir_goal: */
+	uint32_t dir_group;	/* the group that the last look at all groups
+				 * has found; `groups`: none */
+	unsigned dirs_left;	/* directories until the next look */
 };
 
 /* One request, and what has been taken for it so far. */

@@ -720,6 +720,48 @@ START_TEST(a_good_place_far_away_is_found)
 }
 END_TEST
 
+static uint64_t charged_beside(uint32_t groups, bool dir)
+{
+	struct loop_turn turn = { .running = true };
+	struct alloc_want want = { .sectors = 1840 };
+	struct alloc_extent extents[EXTENTS];
+	struct bench bench;
+
+	scattered_open(&bench, groups, groups);
+	for (uint32_t group = 0; group < groups; group++)
+		space_set_misfit(bench.space, group, SPACE_FIT_PART, 1840);
+	alloc_set_turn(bench.alloc, &turn);
+	if (dir)
+		alloc_dir_goal(bench.alloc, 0);
+	else
+		take_loading(&bench, &want, extents);
+	bench_close(&bench);
+	return turn.all_ns;
+}
+
+/* Looking at a group takes time, also when it is passed over. */
+START_TEST(groups_that_are_passed_over_are_charged)
+{
+	ck_assert_uint_ge(charged_beside(GROUPS, _i),
+			  charged_beside(GROUPS / 2, _i) + GROUPS);
+}
+END_TEST
+
+/* No group has room for a directory: not each directory looks at all. */
+START_TEST(directories_do_not_look_at_all_groups)
+{
+	struct loop_turn turn = { .running = true };
+	struct bench bench;
+
+	scattered_open(&bench, GROUPS, GROUPS);
+	alloc_set_turn(bench.alloc, &turn);
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_uint_eq(alloc_dir_goal(bench.alloc, 4711), 4711);
+	ck_assert_uint_lt(turn.all_ns, 20 * GROUPS);
+	bench_close(&bench);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("alloc");
@@ -746,6 +788,9 @@ int main(void)
 	tcase_add_loop_test(tcase, few_groups_are_loaded_for_a_good_place, 0,
 			    3);
 	tcase_add_loop_test(tcase, a_good_place_far_away_is_found, 0, 2);
+	tcase_add_loop_test(tcase, groups_that_are_passed_over_are_charged, 0,
+			    2);
+	tcase_add_test(tcase, directories_do_not_look_at_all_groups);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
