@@ -1,12 +1,15 @@
 /*
- * sched_scale.c - what a mount, statfs, and making and deleting files cost when
- * there are few inodes or many, on an empty disk of 20 TB or a full one.
+ * sched_scale.c - what a mount, statfs, making and deleting files, and writing
+ * a large one cost when there are few inodes or many, on an empty disk of 20 TB
+ * or a full one, whose free room lies together or in small runs.
  *
  * Each row is a new file system, filled, unmounted, and mounted again with
  * nothing in memory.  Counted are accesses, virtual time, and the time of the
  * processor, that of the simulator included.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -28,7 +31,15 @@
 #define FILL_BYTES (UINT64_C(16) << 30)	/* bytes of one file */
 /* The last file is halved until it fits, down to this. */
 #define FILL_LEAST_BYTES (UINT64_C(1) << 30)
+/* What is free of a scattered disk: once in so many bytes of its files a hole,
+ * longer than a track of a disk without profile, but across the end of one, so
+ * that it holds no whole track. */
+#define HOLE_STEP (UINT64_C(256) << 20)
+#define HOLE_AT (UINT64_C(600) << 10)
+#define HOLE_BYTES (UINT64_C(1300) << 10)
 #define OPS 1000u		/* files made, then deleted */
+#define WRITE_BYTES (UINT64_C(1) << 20)	/* bytes of one write */
+#define WRITES 16u		/* writes of the large file */
 
 /* Accesses, virtual time, and time of the processor. */
 struct cost {
@@ -141,8 +152,22 @@ static int free_percent(struct scale *s, unsigned *percent)
 	return err;
 }
 
-/* Preallocates until no more than this is free. */
-static int fill_disk(struct scale *s, unsigned least)
+static int punch_holes(struct scale *s, uint64_t ino, uint64_t bytes)
+{
+	struct fs_op op = {
+		.type = FS_FALLOCATE, .ino = ino, .size = HOLE_BYTES,
+		.flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	};
+	int err = 0;
+
+	for (op.offset = HOLE_AT; op.offset < bytes && !err;
+	     op.offset += HOLE_STEP)
+		err = scale_do(s, &op);
+	return err;
+}
+
+/* Preallocates until no more than this is free; then makes holes, if wanted. */
+static int fill_disk(struct scale *s, unsigned least, bool holes)
 {
 	struct fs_op op = { .type = FS_FALLOCATE, .size = FILL_BYTES };
 	unsigned percent = 100;
@@ -154,6 +179,8 @@ static int fill_disk(struct scale *s, unsigned least)
 		err = scale_make(s, 1, FS_MKNOD, name, &op.ino);
 		if (!err)
 			err = scale_do(s, &op);
+		if (!err && holes)
+			err = punch_holes(s, op.ino, op.size);
 		if (err == -ENOSPC && op.size > FILL_LEAST_BYTES) {
 			op.size /= 2;
 			err = 0;
@@ -187,7 +214,7 @@ static void print_cost(const struct scale *s, const struct cost *from,
 {
 	const struct cost to = now(s);
 
-	printf(" | %8.2f %8.2f %8.3f",
+	printf(" | %8.2f %8.3f %8.3f",
 	       (double)(to.accesses - from->accesses) / ops,
 	       (double)(to.ns - from->ns) / ops / NS_PER_MS,
 	       (double)(to.cpu_ns - from->cpu_ns) / ops / NS_PER_MS);
@@ -241,6 +268,24 @@ static int measure_files(struct scale *s, enum fs_op_type type)
 	return err;
 }
 
+static int measure_write(struct scale *s)
+{
+	static uint8_t data[WRITE_BYTES] __attribute__((aligned(4096)));
+	const struct cost from = now(s);
+	struct fs_op op = { .type = FS_WRITE, .size = WRITE_BYTES,
+			    .data = data };
+	int err = scale_make(s, 1, FS_MKNOD, "large", &op.ino);
+
+	for (unsigned i = 0; i < WRITES && !err; i++) {
+		op.offset = i * WRITE_BYTES;
+		err = scale_do(s, &op);
+	}
+	if (!err)
+		err = scale_sync(s);
+	print_cost(s, &from, 1);
+	return err;
+}
+
 static int measure(struct scale *s)
 {
 	const struct cost begin = now(s);
@@ -259,6 +304,8 @@ static int measure(struct scale *s)
 		err = measure_files(s, FS_MKNOD);
 	if (!err)
 		err = measure_files(s, FS_UNLINK);
+	if (!err)
+		err = measure_write(s);
 	printf("\n");
 	return err;
 }
@@ -294,15 +341,19 @@ void scale_close(struct scale *s)
 	rig_close(&s->rig);
 }
 
+/* What the disk is filled with. */
+enum scale_fill { EMPTY, FULL, SCATTERED };
+
 static int scale_row(const struct sched_options *options, uint64_t inodes,
-		     bool full)
+		     enum scale_fill fill)
 {
 	struct scale s;
 	unsigned percent = 100;
 	int err = scale_open(&s, options);
 
-	if (!err && full)
-		err = fill_disk(&s, 100 - FULL_PERCENT);
+	if (!err && fill != EMPTY)
+		err = fill_disk(&s, fill == FULL ? 100 - FULL_PERCENT : 0,
+				fill == SCATTERED);
 	if (!err)
 		err = make_inodes(&s, inodes);
 	if (!err)
@@ -325,9 +376,13 @@ int sched_scale(const struct sched_options *options)
 	       "files for each of %u\n"
 	       "   inodes  full |            mount           |"
 	       "           statfs           |   mount to the first file  |"
-	       "         make a file        |        delete a file\n", OPS);
+	       "         make a file        |        delete a file       |"
+	       "        write 16 MiB\n", OPS);
 	for (unsigned row = 0; row < 4 && !err; row++)
-		err = scale_row(options, row % 2 ? many : FEW, row / 2);
+		err = scale_row(options, row % 2 ? many : FEW,
+				row / 2 ? FULL : EMPTY);
+	if (!err)
+		err = scale_row(options, FEW, SCATTERED);
 	if (err)
 		msg_error("scale: %s", strerror(-err));
 	return err;
