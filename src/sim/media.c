@@ -165,6 +165,21 @@ static struct media_page *page_own(struct media *m, uint64_t number)
 	return copy;
 }
 
+/* -EIO when one of sectors [in, in + n) of the page is damaged, of which the
+ * first is called `sector`. */
+static int damage_find(const struct media_page *page, unsigned in, unsigned n,
+		       uint64_t sector, uint64_t *bad)
+{
+	for (unsigned i = in; i < in + n; i++) {
+		if (!(page->damaged & (1u << i)))
+			continue;
+		if (bad)
+			*bad = sector + i - in;
+		return -EIO;
+	}
+	return 0;
+}
+
 int media_read(const struct media *media, uint64_t sector, uint64_t sectors,
 	       void *buf, uint64_t *bad)
 {
@@ -184,13 +199,8 @@ int media_read(const struct media *media, uint64_t sector, uint64_t sectors,
 			       n * SECTOR_BYTES);
 		else
 			memset(to, 0, n * SECTOR_BYTES);
-		for (unsigned i = in; page && !err && i < in + n; i++) {
-			if (page->damaged & (1u << i)) {
-				err = -EIO;
-				if (bad)
-					*bad = sector + i - in;
-			}
-		}
+		if (page && page->damaged && !err)
+			err = damage_find(page, in, n, sector, bad);
 		to += n * SECTOR_BYTES;
 		sector += n;
 		sectors -= n;
