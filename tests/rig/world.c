@@ -9,6 +9,9 @@
 
 #include "cache/pool.h"
 
+#define SECOND_NS UINT64_C(1000000000)
+#define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
+
 static void on_request(struct sim *sim, const struct disk_request *req,
 		       void *arg)
 {
@@ -41,9 +44,18 @@ void world_init(struct world *world, const struct spec *spec, uint64_t sectors,
 	pool_set_poison(true);
 	world->events = 1;
 	world->record = record;
+	world->recorded = 1;
 	world->sim = sim_new(spec, sectors, options);
 	assert(world->sim);
 	sim_set_hook(world->sim, on_request, world);
+}
+
+void world_record(struct world *world)
+{
+	if (world->record)
+		return;
+	world->record = true;
+	world->recorded = world->events;
 }
 
 void world_fini(struct world *world)
@@ -83,6 +95,17 @@ void world_drive_until(struct world *world, struct fs *fs, uint64_t until_ns)
 void world_drive(struct world *world, struct fs *fs)
 {
 	world_drive_until(world, fs, UINT64_MAX);
+}
+
+void world_settle(struct world *world, struct fs *fs, unsigned seconds)
+{
+	for (unsigned s = 0; s < seconds; s++) {
+		const uint64_t end_ns = sim_now_ns(world->sim) + SECOND_NS;
+
+		for (unsigned n = 0; n < TURNS_A_SECOND &&
+				     sim_now_ns(world->sim) < end_ns; n++)
+			world_drive_until(world, fs, end_ns);
+	}
 }
 
 static void call_done(struct fs_op *op)

@@ -19,7 +19,8 @@ struct world {
 	struct sim *sim;
 	uint64_t events;	/* number of the next event; the first is 1 */
 	bool record;
-	struct sim_moment **moment;	/* of event i at [i - 1] */
+	uint64_t recorded;	/* the first event that is remembered */
+	struct sim_moment **moment;	/* of event i at [i - recorded] */
 	uint64_t moments, room;
 	/* Its result is kept beside each moment; NULL: none is. */
 	uint64_t (*note)(void *arg);
@@ -34,6 +35,9 @@ void world_init(struct world *world, const struct spec *spec, uint64_t sectors,
 		const struct sim_options *options, bool record);
 void world_fini(struct world *world);
 
+/* Remembers the events from the next one on, unless it does already. */
+void world_record(struct world *world);
+
 /* fs_submit, with `inside` set meanwhile. */
 void world_submit(struct world *world, struct fs *fs, struct fs_op *op);
 
@@ -42,6 +46,9 @@ void world_drive(struct world *world, struct fs *fs);
 
 /* The same, but time passes to this moment at most. */
 void world_drive_until(struct world *world, struct fs *fs, uint64_t until_ns);
+
+/* Lets so much time pass while nobody asks for anything. */
+void world_settle(struct world *world, struct fs *fs, unsigned seconds);
 
 /* Runs the file system until the operation is done; returns op->rc. */
 int world_call(struct fs *fs, struct world *world, struct fs_op *op);

@@ -24,7 +24,8 @@
  * --moves: whatever lies in a track with room is moved on and on.  --spills: so
  * many nodes are changed that leaves are written without a checkpoint.
  * --gathers: leaves are brought together and lined up, and only events of such
- * checkpoints are cut at.  A run in which that did not happen fails (beside.h).
+ * checkpoints are cut at.  A run in which that did not happen fails, with exit
+ * code 4 (beside.h).
  * --discard: what is free is discarded all the while and reads as garbage then.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
  * disk is a drive of drives/ or random:SEED, and the file system believes to
@@ -70,6 +71,8 @@
 #define MAX_PROGRESS 60000u
 #define PATIENCE_NS 61000000000u
 #define GAP_TURNS 60u
+#define EXIT_IDLE 4	/* what was to be tried never happened */
+#define SETTLE_SECONDS 60u	/* at most, before the unmount */
 #define TRIM_BYTES (4u << 20)
 
 struct config {
@@ -91,6 +94,7 @@ static struct {
 	int mode;
 } place;
 static unsigned long done_cuts;
+static const char *idle;	/* what was asked for and never happened */
 static char said[4096];
 
 /* What the file system had to say of this cut, for the report of a failure. */
@@ -729,7 +733,7 @@ static const char *run(struct config *config, uint64_t seed)
 	struct head *head;
 	struct disk *disk;
 	struct fs *fs = NULL;
-	uint64_t first;
+	uint64_t first, random = seed;
 	const char *wrong;
 
 	place.seed = seed;
@@ -749,8 +753,11 @@ static const char *run(struct config *config, uint64_t seed)
 	beside_make(config->beside, fs, &world);
 	first = world.events;
 	run_clients(config, oracle, fs, &world, seed);
+	/* What is written when nobody asks is cut at as well. */
+	world_settle(&world, fs, world_random(&random) % SETTLE_SECONDS);
 	/* A trace may be too short. */
-	wrong = config->trace ? NULL : beside_idle(config->beside);
+	idle = config->trace ? NULL : beside_idle(config->beside);
+	wrong = idle;
 	if (!wrong)
 		wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
 	if (!wrong)
@@ -890,7 +897,7 @@ int main(int argc, char **argv)
 		}
 		if (wrong) {
 			print_place(wrong);
-			return 1;
+			return idle ? EXIT_IDLE : 1;
 		}
 		printf("%lu cuts, all well\n", done_cuts);
 		fflush(stdout);

@@ -3,25 +3,30 @@
  * a run never meets the fault (or `most` is reached).
  *
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
- *         [--what requests|writes|data|memory] [--times N] [--second N]
- *         [--every N] [--settle SECONDS] [--cut] [--gaps] [--moves] [--spills]
- *         [--gathers] [--trace FILE]
+ *         [--what requests|reads|writes|data|memory] [--times N] [--second N]
+ *         [--late MS] [--every N] [--settle SECONDS] [--cut] [--cuts N]
+ *         [--cache] [--gaps] [--moves] [--spills] [--gathers] [--trace FILE]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
- * works, and compared like after a power cut; the checker is silent.  --step
- * k grows by: 1 tries every one.  --what: of all requests, of writes, or of
- * writes that are neither of the log nor of the tree.  --times: so many fail
- * from the k-th on; --second: another one fails so many later.  --every: each
- * so many-th allocation fails from the k-th on.  --settle: time passes before
- * the end, so that logged data is destaged, or elsewhere, and what the file
- * system gives is compared then as well: with a few errors it is what was
- * written last.  --cut: at the end power is cut instead of unmounting.  --gaps:
- * write-back waits for gaps.  --moves: whatever lies in a track with room is
- * moved on and on.  --spills: so many nodes are changed that leaves are written
- * without a checkpoint.  --gathers: leaves are brought together and lined up.
- * One of the runs has to do all that was asked for (beside.h).  --trace: not
- * random clients, but what a program did (tests/traces).
+ * works, and compared like after a power cut; the checker is silent.  --step k
+ * grows by: 1 tries every one.  --what: of all requests, of reads, of writes,
+ * or of writes that are neither of the log nor of the tree.  --times: so many
+ * fail from the k-th on; --second: another one fails so many later.  --late:
+ * that one (without --second the k-th) does not fail, but takes so much
+ * longer. --every: each so many-th allocation fails from the k-th on.
+ * --settle: time passes before the end, so that logged data is destaged, or
+ * elsewhere, and what the file system gives is compared then as well: with a
+ * few errors it is what was written last.  --cut: at the end power is cut
+ * instead of unmounting. --cuts: power goes at so many of the events behind
+ * the fault, too; each time what is left is mounted, compared and checked.
+ * --cache: the disk has a volatile cache.  --gaps: write-back waits for gaps.
+ * --moves: whatever lies in a track with room is moved on and on.  --spills:
+ * so many nodes are changed that leaves are written without a checkpoint.
+ * --gathers: leaves are brought together and lined up.  One of the runs has to
+ * do all that was asked for (beside.h).  --trace: not random clients, but what
+ * a program did (tests/traces).  Exits with 4 when no fault was met, or
+ * nothing was done that was asked for.
  *
  * Allocations that fail are those of the file system while it runs an
  * operation; it does not become read-only by that.  The linker wraps malloc,
@@ -88,14 +93,17 @@ void *__wrap_realloc(void *p, size_t bytes)
 
 /* ---- A disk that shields the simulator from failing allocations ---- */
 
-/* And has the k-th write of data fail, and `times` in all; then the same
- * `second` later. */
+/* And has the k-th request of some kinds fail, and `times` in all; then the
+ * same `second` later. */
 struct shield {
 	struct disk disk;
 	struct disk *below;
-	const struct fs *fs;	/* NULL: no data fails */
+	unsigned kinds;		/* SIM_...; 0: none fails */
+	const struct fs *fs;	/* only what is_data of it; NULL: all */
 	uint64_t k, times, second;
-	uint64_t seen, failed;	/* writes of data */
+	uint64_t late_ns;	/* the last ones take longer; 0: they fail */
+	uint64_t seen, met;	/* requests of the kinds, and with a fault */
+	bool record;		/* the events behind the first fault */
 };
 
 static bool is_node(const struct space *space, uint64_t sector)
@@ -122,36 +130,46 @@ static bool is_data(const struct fs *fs, uint64_t sector)
 	       !is_node(tree_space(fs->tree), sector);
 }
 
-static bool data_fails(struct shield *shield, const struct disk_request *req)
+/* Is the request one that has a fault?  Then this is it. */
+static bool shield_meets(struct shield *s, const struct disk_request *req,
+			 struct sim_fault *fault)
 {
+	const uint64_t last = s->k + s->times - 1 + s->second;
+	bool is_last;
 	uint64_t n;
 
-	if (!shield->fs || req->op != DISK_WRITE ||
-	    !is_data(shield->fs, req->sector))
+	if (!(s->kinds & 1u << req->op) ||
+	    (s->fs && !is_data(s->fs, req->sector)))
 		return false;
-	n = ++shield->seen;
-	if (n >= shield->k && n - shield->k < shield->times)
-		return true;
-	n -= shield->times - 1 + shield->second;
-	return shield->second && n >= shield->k && n < shield->seen &&
-	       n - shield->k < shield->times;
+	n = ++s->seen;
+	is_last = s->second && n >= last && n - last < s->times;
+	if (!is_last && (n < s->k || n - s->k >= s->times))
+		return false;
+	*fault = (struct sim_fault){
+		.kind = s->late_ns && (is_last || !s->second) ? SIM_SLOW :
+								SIM_FAIL,
+		.ops = 1u << req->op, .k = 1, .times = 1,
+		.first = req->sector, .sectors = req->sectors,
+		.delay_ns = s->late_ns,
+	};
+	return true;
 }
 
 static void shield_submit(struct disk *disk, struct disk_request *req)
 {
 	struct shield *shield = (struct shield *)disk;
 	bool before = now->inside;
-	const struct sim_fault fault = {
-		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1, .times = 1,
-		.first = req->sector, .sectors = req->sectors,
-	};
+	struct sim_fault fault;
 
 	now->inside = false;
-	if (data_fails(shield, req)) {
-		shield->failed++;
+	if (shield_meets(shield, req, &fault)) {
+		shield->met++;
+		sim_fault_clear(now->sim);
 		sim_fault_add(now->sim, &fault);
 	}
 	disk_submit(shield->below, req);
+	if (shield->record && (shield->met || met))
+		world_record(now);
 	now->inside = before;
 }
 
@@ -187,8 +205,10 @@ static const struct disk_ops shield_ops = {
 static char said[4096];
 static struct {
 	uint64_t seed, k;
+	uint64_t cut;		/* at this event; 0: not now */
 	bool memory;
 } place;
+static unsigned long cuts;
 
 static void keep_message(enum msg_level level, const char *line, void *arg)
 {
@@ -201,9 +221,10 @@ static void keep_message(enum msg_level level, const char *line, void *arg)
 
 static void print_place(const char *what)
 {
-	fprintf(stderr, "fault: seed %lu, %s %lu failed: %s\n%s",
+	fprintf(stderr,
+		"fault: seed %lu, %s %lu failed, cut at event %lu: %s\n%s",
 		(long)place.seed, place.memory ? "allocation" : "request",
-		(long)place.k, what, said);
+		(long)place.k, (long)place.cut, what, said);
 }
 
 static void on_abort(int sig)
@@ -216,14 +237,16 @@ static void on_abort(int sig)
 static bool worked;
 
 #define LOSING_TIMES 16u	/* failures: then data is given up */
-#define SECOND_NS UINT64_C(1000000000)
-#define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
 #define OPS_BETWEEN 5u
+#define EXIT_IDLE 4	/* what was to be tried never happened */
+#define CUTS (SIM_CUT_RANDOM + 1)	/* kinds of cuts */
 
 struct config {
 	uint64_t seed;
-	unsigned ops, first, step, most, times, second, settle, every;
-	bool memory, writes, data, cut, gaps;
+	unsigned ops, first, step, most, times, second, settle, every, cuts;
+	unsigned kinds;		/* of requests that fail, SIM_... */
+	uint64_t late_ns;	/* 0: all fail */
+	bool memory, data, cut, gaps, cache;
 	struct beside_kinds beside;
 	const char *trace;	/* NULL: random clients */
 };
@@ -279,9 +302,10 @@ static bool print_problem(void *arg, const struct check_found *found)
 	return false;
 }
 
-/* Mounts what is left, compares, checks. */
+/* Mounts what is left of a cut at that event, compares, checks. */
 static const char *afterwards(const struct config *config, struct world *world,
-			      struct oracle *oracle, struct beside *beside)
+			      struct oracle *oracle, struct beside *beside,
+			      uint64_t event)
 {
 	struct check_options check = { .data = true, .found = print_problem };
 	struct check_result result;
@@ -290,9 +314,9 @@ static const char *afterwards(const struct config *config, struct world *world,
 
 	if (!fs)
 		return "it does not mount afterwards";
-	wrong = oracle_verify(oracle, fs, world, world->events);
+	wrong = oracle_verify(oracle, fs, world, event);
 	if (!wrong)
-		wrong = beside_verify(beside, fs, world, world->events);
+		wrong = beside_verify(beside, fs, world, event);
 	if (fs_close(fs) && !wrong)
 		wrong = "it does not unmount afterwards";
 	if (!wrong && (check_run(sim_env(world->sim), sim_disk(world->sim),
@@ -301,45 +325,21 @@ static const char *afterwards(const struct config *config, struct world *world,
 	return wrong;
 }
 
-static void add_faults(const struct config *config, struct world *world,
-		       struct shield *shield, struct fs *fs, uint64_t k)
+static void add_faults(const struct config *config, struct shield *shield,
+		       const struct fs *fs, uint64_t k)
 {
-	struct sim_fault fault = {
-		.kind = SIM_FAIL,
-		.ops = config->writes ? SIM_WRITES : SIM_ALL,
-		.k = k,
-		.times = config->times,
-	};
-
+	shield->record = config->cuts > 0;
 	if (config->memory) {
 		countdown = k;
 		every = config->every;
 		return;
 	}
+	shield->kinds = config->kinds;
 	shield->k = k;
 	shield->times = config->times;
 	shield->second = config->second;
+	shield->late_ns = config->late_ns;
 	shield->fs = config->data ? fs : NULL;
-	if (config->data)
-		return;
-	sim_fault_add(world->sim, &fault);
-	fault.k += config->times - 1 + config->second;
-	if (config->second)
-		sim_fault_add(world->sim, &fault);
-}
-
-static void settle(const struct config *config, struct world *world,
-		   struct fs *fs)
-{
-	unsigned s, n;
-
-	for (s = 0; s < config->settle; s++) {
-		uint64_t end_ns = sim_now_ns(world->sim) + SECOND_NS;
-
-		for (n = 0; n < TURNS_A_SECOND &&
-			    sim_now_ns(world->sim) < end_ns; n++)
-			world_drive(world, fs);
-	}
 }
 
 /* What it gives while it is mounted. */
@@ -364,7 +364,7 @@ static const char *finish(const struct config *config, struct world *world,
 {
 	const char *wrong = NULL;
 
-	settle(config, world, fs);
+	world_settle(world, fs, config->settle);
 	countdown = 0;
 	if (config->memory && fs_read_only(fs))
 		wrong = "it gave up for lack of memory";
@@ -400,25 +400,63 @@ static void work(const struct config *config, struct world *world,
 	}
 }
 
-static bool fault_met(const struct config *config, const struct world *world,
-		      const struct shield *shield)
+/* Power goes at some of the events behind the fault. */
+static const char *cut_some(const struct config *config,
+			    const struct world *run, struct oracle *oracle,
+			    struct beside *beside)
 {
-	if (config->memory)
-		return met;
-	return config->data ? shield->failed > 0 :
-			      sim_fault_hits(world->sim) > 0;
+	const uint64_t n = run->moments < config->cuts ? run->moments :
+							 config->cuts;
+	const char *wrong = NULL;
+
+	for (uint64_t i = 0; i < n && !wrong; i++) {
+		/* Others with each k. */
+		const uint64_t at = (i * run->moments +
+				     place.k % n * run->moments / n) / n;
+		struct sim_options options = {
+			.seed = config->seed + at,
+			.volatile_cache = config->cache,
+		};
+		struct world world;
+		struct media *media;
+
+		place.cut = run->recorded + at;
+		media = sim_moment_cut(run->moment[at], (i + place.k) % CUTS,
+				       config->seed * 1000003 + place.cut);
+		assert(media);
+		options.content = media;
+		world_init(&world, NULL, DISK_SECTORS, &options, false);
+		said[0] = 0;
+		wrong = afterwards(config, &world, oracle, beside, place.cut);
+		world_fini(&world);
+		media_free(media);
+		cuts++;
+	}
+	place.cut = 0;
+	return wrong;
+}
+
+static struct oracle *oracle_of(const struct config *config)
+{
+	struct oracle *oracle = config->trace ?
+		oracle_new_replay(config->trace) : oracle_new(config->seed, 2);
+
+	oracle_allow_faults(oracle);
+	if (config->times >= LOSING_TIMES)
+		oracle_allow_losses(oracle);
+	return oracle;
 }
 
 /* One run in which the k-th fails; *hit: the fault was met. */
 static const char *run(const struct config *config, const struct media *base,
 		       uint64_t k, bool *hit)
 {
-	struct sim_options options = { .seed = config->seed, .content = base };
-	struct oracle *oracle = config->trace ?
-		oracle_new_replay(config->trace) : oracle_new(config->seed, 2);
+	struct sim_options options = { .seed = config->seed, .content = base,
+				       .volatile_cache = config->cache };
+	struct oracle *oracle = oracle_of(config);
 	struct beside *beside = beside_new(config->seed, &config->beside);
 	struct world world;
-	struct shield shield = { .fs = NULL };
+	struct shield shield = { .kinds = 0 };
 	struct fs *fs;
 	const char *wrong;
 
@@ -431,18 +469,19 @@ static const char *run(const struct config *config, const struct media *base,
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	beside_open(beside, fs, &world);
-	oracle_allow_faults(oracle);
-	if (config->times >= LOSING_TIMES)
-		oracle_allow_losses(oracle);
-	add_faults(config, &world, &shield, fs, k);
+	add_faults(config, &shield, fs, k);
 	work(config, &world, oracle, beside, fs);
 	wrong = finish(config, &world, oracle, beside, fs);
-	*hit = fault_met(config, &world, &shield);
+	*hit = config->memory ? met : shield.met > 0;
 	met = false;
 	now = NULL;
 	sim_fault_clear(world.sim);
+	world.record = false;
 	if (!wrong)
-		wrong = afterwards(config, &world, oracle, beside);
+		wrong = afterwards(config, &world, oracle, beside,
+				   world.events);
+	if (!wrong)
+		wrong = cut_some(config, &world, oracle, beside);
 	if (k == config->first)
 		beside_print(beside);
 	if (config->trace || !beside_idle(beside))
@@ -466,9 +505,21 @@ static bool *flag_of(struct config *c, int option)
 		return &c->beside.spills;
 	case 'G':
 		return &c->beside.gathers;
+	case 'v':
+		return &c->cache;
 	default:
 		return NULL;
 	}
+}
+
+/* Of requests that fail, by the word behind --what. */
+static unsigned kinds_of(const char *what)
+{
+	if (!strcmp(what, "reads"))
+		return SIM_READS;
+	if (!strcmp(what, "writes") || !strcmp(what, "data"))
+		return SIM_WRITES;
+	return SIM_ALL;
 }
 
 static void parse(int argc, char **argv, struct config *c)
@@ -482,7 +533,8 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "cut", 0, NULL, 'c' }, { "every", 1, NULL, 'e' },
 		{ "trace", 1, NULL, 'T' },
 		{ "moves", 0, NULL, 'M' }, { "spills", 0, NULL, 'p' },
-		{ "gathers", 0, NULL, 'G' },
+		{ "gathers", 0, NULL, 'G' }, { "cuts", 1, NULL, 'C' },
+		{ "late", 1, NULL, 'l' }, { "cache", 0, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
 	bool *flag;
@@ -507,8 +559,8 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'w':
 			c->memory = !strcmp(optarg, "memory");
-			c->writes = !strcmp(optarg, "writes");
 			c->data = !strcmp(optarg, "data");
+			c->kinds = kinds_of(optarg);
 			break;
 		case 't':
 			c->times = strtoul(optarg, NULL, 0);
@@ -521,6 +573,12 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'e':
 			c->every = strtoul(optarg, NULL, 0);
+			break;
+		case 'C':
+			c->cuts = strtoul(optarg, NULL, 0);
+			break;
+		case 'l':
+			c->late_ns = strtoul(optarg, NULL, 0) * 1000000;
 			break;
 		case 'T':
 			c->trace = optarg;
@@ -538,7 +596,7 @@ int main(int argc, char **argv)
 {
 	struct config c = {
 		.seed = 1, .ops = 60, .first = 1, .step = 1, .most = UINT32_MAX,
-		.times = 1,
+		.times = 1, .kinds = SIM_ALL,
 	};
 	unsigned long runs = 0;
 	struct media *base;
@@ -551,7 +609,7 @@ int main(int argc, char **argv)
 	signal(SIGSEGV, on_abort);
 	msg_set_sink(keep_message, NULL);
 	base = make(&c);
-	for (uint64_t k = c.first; hit && k <= c.most; k += c.step, runs++) {
+	for (uint64_t k = c.first; hit && k <= c.most; k += c.step) {
 		const char *wrong;
 
 		place.seed = c.seed;
@@ -559,18 +617,20 @@ int main(int argc, char **argv)
 		place.memory = c.memory;
 		said[0] = 0;
 		wrong = run(&c, base, k, &hit);
-
+		runs += hit;
 		if (wrong) {
 			print_place(wrong);
 			return 1;
 		}
 	}
 	media_free(base);
-	if (!worked) {
-		fprintf(stderr, "fault: nothing worked beside the clients\n");
-		return 1;
+	if (!worked || !runs) {
+		fprintf(stderr, "fault: %s\n", worked ?
+			"no fault was met" :
+			"nothing worked beside the clients");
+		return EXIT_IDLE;
 	}
-	printf("%lu runs with a failing %s, all well\n", runs,
-	       c.memory ? "allocation" : "request");
+	printf("%lu runs with a failing %s, %lu cuts, all well\n", runs,
+	       c.memory ? "allocation" : "request", cuts);
 	return 0;
 }
