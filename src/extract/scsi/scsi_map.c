@@ -68,7 +68,6 @@ struct map {
 	uint64_t first;		/* block: all before are mapped */
 	struct order order;	/* what is predicted behind it ... */
 	uint64_t track;		/* ... begins with this track of it */
-	struct order last;	/* the order before, if it repeated */
 	unsigned changes;	/* of the order: facts ahead are none then */
 
 	uint64_t ahead;		/* tracks to try at once */
@@ -107,8 +106,6 @@ static bool map_ends_region(struct map *m)
 
 static void map_end_order(struct map *m)
 {
-	if (m->order.cylinder_step)
-		m->last = m->order;
 	m->expect = m->order.cylinder_step ? 0 : m->track;
 	m->order.slots = 0;
 	m->lost = 0;
@@ -305,8 +302,8 @@ static int map_event(struct map *m)
 
 /* ---- orders ---- */
 
-/* The order that goes on at the present block, by the tracks before it or by
- * the order before; or else a slot of which only the first track is known, and
+/* The order that goes on at the present block, by the tracks before it; or else
+ * a slot of which only the first track is known, and
  * which way it goes on. */
 static int map_learn(struct map *m)
 {
@@ -328,9 +325,6 @@ static int map_learn(struct map *m)
 		      &next);
 	if (err)
 		return err;
-	if (!m->walk && order_resume(&m->order, &m->last, &here.place,
-				     &next.place))
-		return map_take_track(m, end);
 	order_begin(&m->order, &here.place, &next.place,
 		    (uint32_t)(end - m->first));
 	err = map_take(m, 1);

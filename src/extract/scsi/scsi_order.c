@@ -168,46 +168,6 @@ static bool make_order(struct order *o, const struct order_slot *slot,
 	return true;
 }
 
-/* Moves an order that was to where its slot i begins at a place. */
-static void move_order(struct order *o, const struct order *from, unsigned i,
-		       const struct track_place *place)
-{
-	o->slots = from->slots;
-	o->cylinder_step = from->cylinder_step;
-	for (unsigned k = 0; k < from->slots; k++) {
-		o->slot[k] = from->slot[(i + k) % from->slots];
-		o->slot[k].seen = o->slot[k].times = 0;
-		o->slot[k].cylinder += place->cylinder - from->slot[i].cylinder;
-		if (i + k >= from->slots)
-			o->slot[k].cylinder += from->cylinder_step;
-	}
-}
-
-/* Two tracks where the head turns round, the last of a cylinder and the first
- * of the next, need not be of one size. */
-static void split_turns(struct order *o)
-{
-	unsigned i, n = 0;
-
-	for (i = 0; i < o->slots; i++) {
-		if (o->slot[i].tracks > 2)
-			return;
-		n += (unsigned)o->slot[i].tracks;
-	}
-	if (n > ORDER_SLOTS)
-		return;
-	for (i = o->slots, o->slots = n; i-- > 0;) {
-		struct order_slot slot = o->slot[i];
-
-		for (; slot.tracks; slot.tracks--) {
-			o->slot[--n] = slot;
-			o->slot[n].tracks = 1;
-			o->slot[n].cylinder += slot.step *
-					       ((int64_t)slot.tracks - 1);
-		}
-	}
-}
-
 bool order_recognise(struct order *o, const struct track_runs *runs,
 		     const struct track_place *place)
 {
@@ -219,25 +179,8 @@ bool order_recognise(struct order *o, const struct track_runs *runs,
 		o->slots = 0;
 		return false;
 	}
-	split_turns(o);
 	order_settle(o);
 	return true;
-}
-
-bool order_resume(struct order *o, const struct order *last,
-		  const struct track_place *place,
-		  const struct track_place *next)
-{
-	for (unsigned i = 0; i < last->slots; i++) {
-		if (last->slot[i].head != place->head)
-			continue;
-		move_order(o, last, i, place);
-		order_settle(o);
-		if (order_ahead(o, 0, next, 1))
-			return true;
-	}
-	o->slots = 0;
-	return false;
 }
 
 bool order_odd(struct order *o, uint64_t track, int32_t more)

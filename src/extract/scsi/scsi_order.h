@@ -63,12 +63,6 @@ void order_begin(struct order *order, const struct track_place *place,
 bool order_recognise(struct order *order, const struct track_runs *runs,
 		     const struct track_place *place);
 
-/* An order that was, from the slot on that begins at a place and is followed by
- * the track at `next`.  Its sizes are not seen. */
-bool order_resume(struct order *order, const struct order *last,
-		  const struct track_place *place,
-		  const struct track_place *next);
-
 /* The track holds so many more blocks than its slot says.  True: so have some
  * before it; another zone has begun, in which this slot (in cylinder order,
  * all) has a size of its own, that is not seen. */
