@@ -111,7 +111,7 @@ static int run_period(void *arg)
 {
 	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
-	struct period period;
+	struct rotation period;
 	int err;
 
 	if (known(run, PROFILE_PERIOD))

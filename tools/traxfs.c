@@ -246,7 +246,7 @@ static int reopen(struct server *s)
 
 /* Does the profile in the file system contradict the drive? If that can't be
  * found out it counts as contradicted. */
-static bool doubt_profile(struct server *s, struct fit *fit)
+static bool doubt_profile(struct server *s, struct drive_fit *fit)
 {
 	struct prober *prober;
 	struct profile *profile;
@@ -272,7 +272,7 @@ static bool doubt_profile(struct server *s, struct fit *fit)
 }
 
 /* What that has read says where the head is. */
-static size_t past_reads_of(const struct fit *fit,
+static size_t past_reads_of(const struct drive_fit *fit,
 			    struct head_past_read *past_reads)
 {
 	const struct probe_access *read;
@@ -302,7 +302,7 @@ static bool may_measure(const char *device)
 static int open_fs(struct server *s)
 {
 	const struct mount_settings *set = &s->settings;
-	struct fit fit = { .verdict = FIT_UNKNOWN };
+	struct drive_fit fit = { .verdict = FIT_UNKNOWN };
 	struct head_past_read past_reads[FIT_READS];
 	int rc;
 

@@ -482,7 +482,7 @@ static int compare_period(const struct arguments *a, struct prober *prober,
 			  const struct profile *p)
 {
 	double is, said = (double)p->mech.period_ps;
-	struct period period;
+	struct rotation period;
 	int err = period_measure(prober, PERIOD_NS, &period);
 
 	if (err || period.verdict != PERIOD_GOOD)

@@ -137,12 +137,12 @@ uint64_t rig_sectors(const struct rig *rig)
 struct client {
 	struct queue_request req;
 	struct iovec iov;
-	struct run *run;
+	struct rig_run *run;
 	uint64_t next_ns;	/* time of its next request; UINT64_MAX: one is
 				 * outstanding */
 };
 
-struct run {
+struct rig_run {
 	struct rig *rig;
 	const struct rig_load *load;
 	struct client *clients;
@@ -155,7 +155,7 @@ struct run {
 	int err;
 };
 
-static uint64_t run_random(struct run *run)
+static uint64_t run_random(struct rig_run *run)
 {
 	uint64_t z = run->seed += 0x9e3779b97f4a7c15;
 
@@ -164,7 +164,7 @@ static uint64_t run_random(struct run *run)
 	return z ^ z >> 31;
 }
 
-static uint64_t run_think_ns(struct run *run)
+static uint64_t run_think_ns(struct rig_run *run)
 {
 	double u = (double)(run_random(run) >> 11) / 9007199254740992.0;
 
@@ -172,7 +172,7 @@ static uint64_t run_think_ns(struct run *run)
 		(uint64_t)(-log(1 - u) * (double)run->load->think_ns) : 0;
 }
 
-static void run_place(struct run *run, uint64_t *sector, uint32_t *sectors)
+static void run_place(struct rig_run *run, uint64_t *sector, uint32_t *sectors)
 {
 	const struct rig_load *load = run->load;
 	uint64_t all = rig_sectors(run->rig), first = load->first, span;
@@ -225,7 +225,7 @@ double rig_media_rate(const struct rig *rig)
 	       (double)rig->model->mech.period_ps;
 }
 
-static void run_count(struct run *run, const struct disk_request *disk)
+static void run_count(struct rig_run *run, const struct disk_request *disk)
 {
 	uint64_t from_ns = disk->submit_ns;
 	double head_ns;
@@ -244,7 +244,7 @@ static void run_count(struct run *run, const struct disk_request *disk)
 static void run_done(struct disk_request *disk)
 {
 	struct client *client = disk->owner;
-	struct run *run = client->run;
+	struct rig_run *run = client->run;
 
 	if (disk->result && !run->err)
 		run->err = disk->result;
@@ -262,7 +262,7 @@ static void run_done(struct disk_request *disk)
 	client->next_ns = env_now_ns(run->rig->env) + run_think_ns(run);
 }
 
-static void run_ask(struct run *run, struct client *client)
+static void run_ask(struct rig_run *run, struct client *client)
 {
 	struct disk_request *disk = &client->req.disk;
 	uint64_t sector;
@@ -296,7 +296,7 @@ static void run_ask(struct run *run, struct client *client)
 
 /* Clients whose time has come submit a request; returns when the next one
  * will. */
-static uint64_t run_turn(struct run *run)
+static uint64_t run_turn(struct rig_run *run)
 {
 	uint64_t now_ns = env_now_ns(run->rig->env), next_ns = UINT64_MAX;
 	uint64_t all = run->load->warmup + run->load->requests;
@@ -313,7 +313,7 @@ static uint64_t run_turn(struct run *run)
 	return run->asked < all ? next_ns : UINT64_MAX;
 }
 
-static int run_loop(struct run *run)
+static int run_loop(struct rig_run *run)
 {
 	uint64_t all = run->load->warmup + run->load->requests, next_ns;
 	uint64_t now_ns;
@@ -329,7 +329,7 @@ static int run_loop(struct run *run)
 	return n < 0 ? n : run->err;
 }
 
-static void run_sum_up(struct run *run, struct rig_result *result)
+static void run_sum_up(struct rig_run *run, struct rig_result *result)
 {
 	double n = (double)run->load->requests;
 
@@ -346,7 +346,7 @@ static void run_sum_up(struct run *run, struct rig_result *result)
 				&result->times);
 }
 
-static int run_init(struct run *run)
+static int run_init(struct rig_run *run)
 {
 	unsigned i;
 	uint32_t most = run->load->sectors * 2 + 8;
@@ -372,7 +372,7 @@ static int run_init(struct run *run)
 int rig_run(struct rig *rig, const struct rig_load *load,
 	    struct rig_result *result)
 {
-	struct run run = {
+	struct rig_run run = {
 		.rig = rig,
 		.load = load,
 		.seed = load->seed,

@@ -44,11 +44,11 @@ static const struct video videos[] = {
 };
 
 struct bench;
-struct reader;
+struct stream_reader;
 
 struct ask {
 	struct fs_op op;
-	struct reader *reader;
+	struct stream_reader *reader;
 	bool busy;
 };
 
@@ -58,7 +58,7 @@ struct page_cache {
 	uint64_t window, have, mark;
 };
 
-struct reader {
+struct stream_reader {
 	struct bench *b;
 	uint64_t ino;
 	uint64_t at;			/* byte at which the next read begins */
@@ -76,7 +76,7 @@ struct bench {
 	struct fs *fs;
 	const struct video *video;
 	uint64_t ino[FILES], begin_ns, window_most;
-	struct reader reader[READERS_MOST];
+	struct stream_reader reader[READERS_MOST];
 	unsigned readers, running, busy;
 	double late_ns[READERS_MOST * 20];
 	uint64_t reads, missed;
@@ -87,7 +87,7 @@ struct bench {
 
 /* ---- Turns ---- */
 
-static uint64_t reader_turn(struct reader *reader, uint64_t now_ns);
+static uint64_t reader_turn(struct stream_reader *reader, uint64_t now_ns);
 
 static void turn(struct bench *b, uint64_t until_ns)
 {
@@ -110,7 +110,7 @@ static void ask_done(struct fs_op *op)
 		b->err = op->rc;
 }
 
-static void ask_submit(struct ask *ask, struct reader *reader)
+static void ask_submit(struct ask *ask, struct stream_reader *reader)
 {
 	ask->reader = reader;
 	ask->op.done = ask_done;
@@ -132,7 +132,8 @@ static int do_one(struct bench *b, const struct fs_op *op)
 
 /* ---- Readers ---- */
 
-static void ask_read(struct reader *reader, uint64_t from, uint64_t bytes)
+static void ask_read(struct stream_reader *reader, uint64_t from,
+		     uint64_t bytes)
 {
 	struct ask *ask = reader->ask;
 
@@ -146,7 +147,8 @@ static void ask_read(struct reader *reader, uint64_t from, uint64_t bytes)
 	ask_submit(ask, reader);
 }
 
-static void window_read(struct reader *reader, uint64_t from, uint64_t bytes)
+static void window_read(struct stream_reader *reader, uint64_t from,
+			uint64_t bytes)
 {
 	uint64_t end = from + bytes < FILE_BYTES ? from + bytes : FILE_BYTES, n;
 
@@ -158,7 +160,7 @@ static void window_read(struct reader *reader, uint64_t from, uint64_t bytes)
 }
 
 /* The reader wants the bytes up to `end`. */
-static void cache_read(struct reader *reader, uint64_t end)
+static void cache_read(struct stream_reader *reader, uint64_t end)
 {
 	struct page_cache *cache = &reader->cache;
 
@@ -180,7 +182,7 @@ static void cache_read(struct reader *reader, uint64_t end)
 }
 
 /* Is anything that the reader wants on its way? */
-static bool reader_waits(const struct reader *reader, uint64_t end)
+static bool reader_waits(const struct stream_reader *reader, uint64_t end)
 {
 	const struct ask *ask = reader->ask;
 
@@ -190,7 +192,7 @@ static bool reader_waits(const struct reader *reader, uint64_t end)
 	return false;
 }
 
-static void reader_over(struct reader *reader, uint64_t now_ns)
+static void reader_over(struct stream_reader *reader, uint64_t now_ns)
 {
 	struct bench *b = reader->b;
 	const struct video *video = b->video;
@@ -210,7 +212,7 @@ static void reader_over(struct reader *reader, uint64_t now_ns)
 }
 
 /* Returns when it has something to do; UINT64_MAX: when something is over. */
-static uint64_t reader_turn(struct reader *reader, uint64_t now_ns)
+static uint64_t reader_turn(struct stream_reader *reader, uint64_t now_ns)
 {
 	uint64_t bytes = reader->b->video->bytes;
 
@@ -308,7 +310,7 @@ static int readers_open(struct bench *b, unsigned readers, uint64_t seed)
 				     .ino = b->ino[perm[i]] };
 		if (!rc)
 			rc = do_one(b, &op);
-		b->reader[i] = (struct reader){
+		b->reader[i] = (struct stream_reader){
 			.b = b, .ino = b->ino[perm[i]],
 			.period = i % b->video->stagger,
 		};

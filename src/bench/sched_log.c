@@ -161,7 +161,7 @@ static int mount_past_reads(struct bench_mount *m,
 {
 	struct prober *prober = prober_disk_new(m->rig.env, m->rig.disk, false,
 						NULL);
-	struct fit fit;
+	struct drive_fit fit;
 	int err;
 
 	if (!prober)

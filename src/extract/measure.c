@@ -191,7 +191,7 @@ struct some {
 	struct prober *prober;
 	struct measure_options options;
 	uint64_t end_ns;	/* when all should be over */
-	struct period period;
+	struct rotation period;
 	struct profile *profile; /* NULL: no tracks have been looked for */
 };
 

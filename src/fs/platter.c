@@ -13,7 +13,7 @@
  * rest of the part is taken to be like what was counted. */
 #define RUNS 64u
 
-struct part {
+struct platter_part {
 	struct range is;
 	double free, log, copies;	/* sectors */
 };
@@ -76,7 +76,7 @@ static double free_of(const struct fs *fs, const struct range *is)
 	return all;
 }
 
-static void fill(const struct fs *fs, struct part *part)
+static void fill(const struct fs *fs, struct platter_part *part)
 {
 	const struct super *super = tree_super(fs->tree);
 	struct replica_regions *regions = fs->replicas->regions;
@@ -106,7 +106,7 @@ char *fs_platter_json(struct fs *fs)
 
 	for (i = 0; i < PARTS; i++) {
 		uint64_t first = sectors * i / PARTS;
-		struct part part = {
+		struct platter_part part = {
 			.is = { first, sectors * (i + 1) / PARTS - first },
 		};
 		struct geom_track track;

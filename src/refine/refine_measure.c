@@ -251,7 +251,7 @@ static int refine_mech(struct refine *r)
 /* Finds the period of rotation; -EOPNOTSUPP: nothing rotates. */
 static int refine_period(struct refine *r)
 {
-	struct period period = { .verdict = PERIOD_NOISY };
+	struct rotation period = { .verdict = PERIOD_NOISY };
 	int err;
 
 	r->moving = true;
@@ -289,7 +289,7 @@ static int refine_begin(struct refine *r, struct coro *coro)
 
 static int refine_is_fit(struct refine *r, enum fit_verdict *verdict)
 {
-	struct fit fit;
+	struct drive_fit fit;
 	int err = fit_check(&r->prober, r->fs->profile,
 			    env_random(r->fs->env), &fit);
 

@@ -223,7 +223,7 @@ static void read_ahead_extend(struct drive *d, uint64_t end, uint64_t now_ns)
 
 bool drive_streams_into(struct drive *d, const struct drive_op *op)
 {
-	const struct segment *s;
+	const struct cache_segment *s;
 	struct geom_track track;
 
 	if (op->op != DISK_READ || !d->ahead_left)

@@ -27,13 +27,13 @@ void segments_fini(struct segments *segments)
 void segments_clear(struct segments *segments)
 {
 	for (uint32_t i = 0; i < segments->count; i++)
-		segments->v[i] = (struct segment){ 0 };
+		segments->v[i] = (struct cache_segment){ 0 };
 }
 
-struct segment *segments_find(struct segments *segments, uint64_t lbn)
+struct cache_segment *segments_find(struct segments *segments, uint64_t lbn)
 {
 	for (uint32_t i = 0; i < segments->count; i++) {
-		struct segment *s = &segments->v[i];
+		struct cache_segment *s = &segments->v[i];
 
 		if (lbn >= s->first && lbn - s->first < s->n) {
 			s->used = ++segments->clock;
@@ -45,14 +45,14 @@ struct segment *segments_find(struct segments *segments, uint64_t lbn)
 
 bool segments_has(struct segments *segments, uint64_t lbn, uint32_t n)
 {
-	const struct segment *s = segments_find(segments, lbn);
+	const struct cache_segment *s = segments_find(segments, lbn);
 
 	return s && lbn + n <= s->first + s->n;
 }
 
-static struct segment *oldest(struct segments *segments)
+static struct cache_segment *oldest(struct segments *segments)
 {
-	struct segment *s = segments->v;
+	struct cache_segment *s = segments->v;
 
 	for (uint32_t i = 1; i < segments->count; i++) {
 		if (segments->v[i].used < s->used)
@@ -61,23 +61,23 @@ static struct segment *oldest(struct segments *segments)
 	return s;
 }
 
-struct segment *segments_add(struct segments *segments, uint64_t lbn,
+struct cache_segment *segments_add(struct segments *segments, uint64_t lbn,
 			     uint32_t n)
 {
-	struct segment *s = NULL;
+	struct cache_segment *s = NULL;
 	uint64_t end = lbn + n;
 
 	if (!segments->count)
 		return NULL;
 	for (uint32_t i = 0; i < segments->count && !s; i++) {
-		struct segment *at = &segments->v[i];
+		struct cache_segment *at = &segments->v[i];
 
 		if (at->n && lbn >= at->first && lbn <= at->first + at->n)
 			s = at;
 	}
 	if (!s) {
 		s = oldest(segments);
-		*s = (struct segment){ .first = lbn };
+		*s = (struct cache_segment){ .first = lbn };
 	}
 	if (end < s->first + s->n)
 		end = s->first + s->n;
@@ -91,13 +91,13 @@ struct segment *segments_add(struct segments *segments, uint64_t lbn,
 void segments_drop(struct segments *segments, uint64_t lbn, uint32_t n)
 {
 	for (uint32_t i = 0; i < segments->count; i++) {
-		struct segment *s = &segments->v[i];
+		struct cache_segment *s = &segments->v[i];
 
 		if (s->first >= lbn + n || lbn >= s->first + s->n)
 			continue;
 		if (lbn > s->first)
 			s->n = (uint32_t)(lbn - s->first);
 		else
-			*s = (struct segment){ 0 };
+			*s = (struct cache_segment){ 0 };
 	}
 }

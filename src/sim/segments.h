@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct segment {
+struct cache_segment {
 	uint64_t first;
 	uint32_t n;
 	uint64_t used;		/* value of a counter at its last use */
 };
 
 struct segments {
-	struct segment *v;
+	struct cache_segment *v;
 	uint32_t count;
 	uint32_t room_lbns;	/* LBNs that a segment holds */
 	uint64_t clock;
@@ -31,7 +31,7 @@ void segments_clear(struct segments *segments);
 
 /* The segment that holds the LBN, which counts as a use; NULL: there is
  * none. */
-struct segment *segments_find(struct segments *segments, uint64_t lbn);
+struct cache_segment *segments_find(struct segments *segments, uint64_t lbn);
 
 bool segments_has(struct segments *segments, uint64_t lbn, uint32_t n);
 
@@ -40,7 +40,7 @@ bool segments_has(struct segments *segments, uint64_t lbn, uint32_t n);
  * recently used one. A segment keeps the last room_lbns. NULL: there is no
  * cache.
  */
-struct segment *segments_add(struct segments *segments, uint64_t lbn,
+struct cache_segment *segments_add(struct segments *segments, uint64_t lbn,
 			     uint32_t n);
 
 /* Forgets what was overwritten. */

@@ -35,7 +35,7 @@
 #define REPORT_READS 32u
 #define ANCHORS 16u
 
-struct trim {
+struct trimming {
 	struct reader reader;
 	struct anchor anchor;
 	const struct geom *geom;
@@ -61,7 +61,7 @@ static int by_track(const void *a, const void *b)
 /* A unit near one end of a track, of about every other near the other: that
  * tells how much goes round.  (Not of every other: a surface's tracks may all
  * have even numbers.)  The one of some that comes soonest. */
-static uint64_t choose_unit(struct trim *t, const struct geom_track *track)
+static uint64_t choose_unit(struct trimming *t, const struct geom_track *track)
 {
 	struct env *env = t->reader.prober->env;
 	uint32_t each = t->reader.unit_sectors;
@@ -103,7 +103,7 @@ static uint32_t usual(const struct geom *geom, const struct geom_track *track)
 }
 
 /* One reading, unless it can't be had. */
-static int look(struct trim *t, uint64_t index)
+static int look(struct trimming *t, uint64_t index)
 {
 	uint32_t each = t->reader.unit_sectors;
 	struct geom_track track;
@@ -129,13 +129,13 @@ static int look(struct trim *t, uint64_t index)
 	return 0;
 }
 
-static bool in_time(const struct trim *t)
+static bool in_time(const struct trimming *t)
 {
 	return !t->end_ns || env_now_ns(t->reader.prober->env) < t->end_ns;
 }
 
 /* The tracks of list[], every other one there and the others back. */
-static int look_at(struct trim *t, const uint64_t *list, size_t n)
+static int look_at(struct trimming *t, const uint64_t *list, size_t n)
 {
 	size_t at;
 	int err = 0;
@@ -155,7 +155,7 @@ static int look_at(struct trim *t, const uint64_t *list, size_t n)
 }
 
 /* By how much it pays to read a track. */
-static double worth(const struct trim *t, uint64_t i, bool first)
+static double worth(const struct trimming *t, uint64_t i, bool first)
 {
 	double sigma = t->sigma[i];
 
@@ -165,7 +165,7 @@ static double worth(const struct trim *t, uint64_t i, bool first)
 }
 
 /* `n` tracks, most where it is worth most. */
-static size_t choose(const struct trim *t, uint64_t *list, size_t n,
+static size_t choose(const struct trimming *t, uint64_t *list, size_t n,
 		     bool first)
 {
 	double all = 0, sum, next;
@@ -193,7 +193,7 @@ static size_t choose(const struct trim *t, uint64_t *list, size_t n,
 /* ---- Angles from readings ---- */
 
 /* How many sectors really go round a track. */
-static uint32_t around(const struct trim *t, uint32_t sectors,
+static uint32_t around(const struct trimming *t, uint32_t sectors,
 		       uint32_t believed)
 {
 	for (size_t i = 0; i < t->pitches; i++) {
@@ -204,7 +204,7 @@ static uint32_t around(const struct trim *t, uint32_t sectors,
 	return believed;
 }
 
-static int understand(struct trim *t)
+static int understand(struct trimming *t)
 {
 	struct skews_read *read = calloc(t->n, sizeof(*read));
 	struct geom_track track;
@@ -234,7 +234,7 @@ static int understand(struct trim *t)
 	return err;
 }
 
-static bool is_sure(const struct trim *t)
+static bool is_sure(const struct trimming *t)
 {
 	uint64_t sure = 0;
 
@@ -245,7 +245,7 @@ static bool is_sure(const struct trim *t)
 	return (double)sure >= NEARLY * (double)t->known;
 }
 
-static int look_around(struct trim *t)
+static int look_around(struct trimming *t)
 {
 	uint64_t *list = calloc(FIRST_READS, sizeof(*list));
 	size_t n = FIRST_READS < t->known ? FIRST_READS : t->known;
@@ -267,7 +267,7 @@ static int look_around(struct trim *t)
 }
 
 /* A known track at or behind one, or the last known. */
-static void known_track(const struct trim *t, uint64_t from,
+static void known_track(const struct trimming *t, uint64_t from,
 			struct geom_track *track)
 {
 	for (uint64_t i = from; i < t->tracks; i++) {
@@ -284,7 +284,7 @@ static void known_track(const struct trim *t, uint64_t from,
 
 /* Lets a track hold the clock: in the middle of what is known, or elsewhere
  * when that cannot be read. */
-static int hold(struct trim *t)
+static int hold(struct trimming *t)
 {
 	struct geom_track track;
 	double base = NAN;
@@ -305,7 +305,7 @@ static int hold(struct trim *t)
 	return err;
 }
 
-static int begin(struct trim *t, struct prober *prober)
+static int begin(struct trimming *t, struct prober *prober)
 {
 	struct geom_track track = { 0 };
 	int err;
@@ -330,14 +330,14 @@ static int begin(struct trim *t, struct prober *prober)
 static void turn_one(void *arg, const struct geom_track *track,
 		     struct geom_sweep *sweep)
 {
-	const struct trim *t = arg;
+	const struct trimming *t = arg;
 
 	sweep->around = around(t, usual(t->geom, track), sweep->around);
 	if (t->sigma[track->index] >= 0)
 		sweep->base += phase_angle(t->late[track->index]);
 }
 
-static int turn_all(struct trim *t, struct geom **out)
+static int turn_all(struct trimming *t, struct geom **out)
 {
 	return geom_change(t->geom, &(struct geom_changer){
 		.change = turn_one, .arg = t,
@@ -349,7 +349,7 @@ static int turn_all(struct trim *t, struct geom **out)
 
 static int read_track(void *arg, uint64_t index, bool surely, double *at)
 {
-	struct trim *t = arg;
+	struct trimming *t = arg;
 	struct geom_track track;
 	int err = anchor_lock(&t->anchor);
 
@@ -365,7 +365,7 @@ static int read_track(void *arg, uint64_t index, bool surely, double *at)
 }
 
 /* The geometry from here on. */
-static int find_angles(struct trim *t, struct prober *prober)
+static int find_angles(struct trimming *t, struct prober *prober)
 {
 	const struct skews_reader reader = {
 		.read = read_track, .arg = t,
@@ -387,7 +387,7 @@ static int find_angles(struct trim *t, struct prober *prober)
 }
 
 /* The angles as they are now. */
-static int put(struct trim *t, struct geom **out,
+static int put(struct trimming *t, struct geom **out,
 	       struct trim_stats *stats)
 {
 	double sum = 0, square = 0, sigma = 0, n = (double)t->known, late;
@@ -406,8 +406,8 @@ static int put(struct trim *t, struct geom **out,
 	return turn_all(t, out);
 }
 
-static int trim_all(struct trim *t, struct prober *prober, struct geom **out,
-		    struct trim_stats *stats)
+static int trim_all(struct trimming *t, struct prober *prober,
+		    struct geom **out, struct trim_stats *stats)
 {
 	int err;
 
@@ -436,7 +436,7 @@ int trim_angles(struct prober *prober, const struct geom *geom,
 		const struct trim_options *options, struct geom **out,
 		struct trim_stats *stats)
 {
-	struct trim *t = calloc(1, sizeof(*t));
+	struct trimming *t = calloc(1, sizeof(*t));
 	int err;
 
 	*stats = (struct trim_stats){ 0 };

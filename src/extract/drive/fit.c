@@ -65,7 +65,7 @@ static unsigned agreeing(const double *zero, unsigned n)
 
 static void judge_phases(const struct profile *profile,
 			 const struct probe_access *access, unsigned n,
-			 struct fit *fit)
+			 struct drive_fit *fit)
 {
 	double period_ns = (double)profile->mech.period_ps / 1000, turned = 0;
 	double zero[BOUNDARIES];
@@ -88,7 +88,7 @@ static void judge_phases(const struct profile *profile,
 
 static void judge_boundaries(const struct profile *profile,
 			     const struct probe_access *access, unsigned n,
-			     struct fit *fit)
+			     struct drive_fit *fit)
 {
 	double period_ns = (double)profile->mech.period_ps / 1000, leap, off;
 	unsigned clear, i;
@@ -113,13 +113,13 @@ static void judge_boundaries(const struct profile *profile,
 }
 
 static int look(struct prober *prober, const struct profile *profile,
-		uint64_t seed, struct fit *fit)
+		uint64_t seed, struct drive_fit *fit)
 {
 	struct probe_access *access = fit->read;
 	unsigned n;
 	int rc;
 
-	*fit = (struct fit){ .verdict = FIT_UNKNOWN };
+	*fit = (struct drive_fit){ .verdict = FIT_UNKNOWN };
 	n = 2 * verify_pick(profile->geom,
 			    profile->physical_bytes / SECTOR_BYTES, seed,
 			    access, BOUNDARIES);
@@ -137,12 +137,12 @@ static int look(struct prober *prober, const struct profile *profile,
 
 /* A busy host may have spoilt what seems to be wrong: it is looked at twice. */
 int fit_check(struct prober *prober, const struct profile *profile,
-	      uint64_t seed, struct fit *fit)
+	      uint64_t seed, struct drive_fit *fit)
 {
 	unsigned i;
 	int rc = 0;
 
-	*fit = (struct fit){ .verdict = FIT_UNKNOWN };
+	*fit = (struct drive_fit){ .verdict = FIT_UNKNOWN };
 	if (!profile->mech.period_ps || !geom_known(profile->geom))
 		return 0;
 	for (i = 0; !rc && i < LOOKS; i++) {

@@ -21,7 +21,7 @@ enum fit_verdict {
 
 #define FIT_READS 64u
 
-struct fit {
+struct drive_fit {
 	enum fit_verdict verdict;
 	/* Right, and wrong beyond doubt; others were late. */
 	unsigned boundaries, boundaries_right, boundaries_wrong;
@@ -32,7 +32,7 @@ struct fit {
 
 /* `seed`: which places are looked at.  0, or why measuring had to stop. */
 int fit_check(struct prober *prober, const struct profile *profile,
-	      uint64_t seed, struct fit *fit);
+	      uint64_t seed, struct drive_fit *fit);
 
 /* For people: "the period or the angles are other ones". */
 const char *fit_verdict_text(enum fit_verdict verdict);

@@ -27,7 +27,7 @@
 #define LEVELS 3u
 #define USABLE_SECTORS 64u
 
-struct place {
+struct mech_place {
 	uint32_t cylinder, surface;
 	uint64_t track;
 };
@@ -39,7 +39,7 @@ struct measure {
 	struct reach_clock clock;
 	struct mech *out;
 	uint64_t until_ns;
-	struct place *place;	/* by cylinder */
+	struct mech_place *place;	/* by cylinder */
 	size_t places;
 	unsigned halved;	/* so often */
 	uint64_t seed;		/* of which are left */
@@ -54,7 +54,7 @@ static uint64_t below(struct measure *m, uint64_t n)
 
 static int compare(const void *a, const void *b)
 {
-	const struct place *p = a, *q = b;
+	const struct mech_place *p = a, *q = b;
 
 	if (p->cylinder != q->cylinder)
 		return p->cylinder < q->cylinder ? -1 : 1;
@@ -106,7 +106,7 @@ static int find_places(struct measure *m)
 		if (m->places == PLACES)
 			choose_fewer(m);
 		if (m->places < PLACES && is_chosen(m, t.cylinder))
-			m->place[m->places++] = (struct place){
+			m->place[m->places++] = (struct mech_place){
 				t.cylinder, t.surface, i };
 	}
 	prober_pause_now(m->prober);
@@ -120,7 +120,7 @@ static uint32_t cylinders(const struct measure *m)
 }
 
 /* The first one from a cylinder on, or the end of all. */
-static const struct place *first_from(const struct measure *m,
+static const struct mech_place *first_from(const struct measure *m,
 				      uint64_t cylinder)
 {
 	size_t lo = 0, hi = m->places, mid;
@@ -148,7 +148,7 @@ static bool pair_apart(struct measure *m, uint32_t apart,
 		       struct geom_track *outer, struct geom_track *inner)
 {
 	for (unsigned i = 0; i < PAIR_TRIES && m->places; i++) {
-		const struct place *a = &m->place[below(m, m->places)], *b;
+		const struct mech_place *a = &m->place[below(m, m->places)], *b;
 
 		b = first_from(m, (uint64_t)a->cylinder + apart);
 		b += b == a;
@@ -178,12 +178,12 @@ static void say(struct measure *m, enum mech_stage stage, double done)
 
 /* What a reach is found to be, in so many rounds of tries: a late completion
  * that is taken for a miss may spoil one of them, so the middle one counts. */
-struct found {
+struct reach_found {
 	double ns, doubt, cylinders;	/* the last in the mean */
 	bool done;
 };
 
-static uint32_t sure(const struct found *f)
+static uint32_t sure(const struct reach_found *f)
 {
 	return !f->done || f->doubt > MOST_DOUBT ? 0 :
 		(uint32_t)(SURE_PPM * (1 - f->doubt));
@@ -206,14 +206,14 @@ static bool pick(struct measure *m, int apart, unsigned i,
 }
 
 static int measure_reach(struct measure *m, int apart, bool write, double lo_ns,
-			 double hi_ns, struct found *found)
+			 double hi_ns, struct reach_found *found)
 {
 	double sum = 0, ns[ROUNDS];
 	struct geom_track a, b;
 	struct reach r;
 	int err = 0;
 
-	*found = (struct found){ 0 };
+	*found = (struct reach_found){ 0 };
 	for (unsigned i = 0; !err && i < ROUNDS * TRIES; i++) {
 		if (i % TRIES == 0)
 			reach_init(&r, lo_ns, hi_ns);
@@ -238,7 +238,7 @@ static int measure_reach(struct measure *m, int apart, bool write, double lo_ns,
 
 static int measure_overhead(struct measure *m)
 {
-	struct found f;
+	struct reach_found f;
 	int err;
 
 	say(m, MECH_OVERHEAD, 0);
@@ -258,7 +258,7 @@ static uint64_t beyond(const struct measure *m, double ns)
 
 static int measure_switch(struct measure *m)
 {
-	struct found f;
+	struct reach_found f;
 	int err;
 
 	say(m, MECH_SWITCH, 0);
@@ -280,7 +280,7 @@ static int seek_point(struct measure *m, uint32_t apart)
 	double least_ns = (double)(out->overhead_ns +
 				   (out->seek_n ? s[-1].ns : 0));
 	double period_ns = m->clock.period_ns;
-	struct found f;
+	struct reach_found f;
 	int err;
 
 	err = measure_reach(m, (int)apart, false,
@@ -372,7 +372,7 @@ static int measure_settle(struct measure *m)
 {
 	struct mech *out = m->out;
 	double period_ns = m->clock.period_ns, moved_ns;
-	struct found f;
+	struct reach_found f;
 	int err;
 
 	if (!m->options->scratch || !out->seek_n)

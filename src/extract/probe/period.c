@@ -58,7 +58,7 @@ struct sample {
 	double weight;
 };
 
-struct work {
+struct period_work {
 	struct prober *prober;
 	uint32_t unit;		/* sectors of a read */
 	struct sample *samples;
@@ -70,7 +70,7 @@ struct work {
 	double above_hz;	/* look for it there */
 	double residual_ns;	/* typical */
 	double good;		/* share of residuals within the gate */
-	struct period *out;
+	struct rotation *out;
 };
 
 const char *period_verdict_text(enum period_verdict verdict)
@@ -90,7 +90,8 @@ const char *period_verdict_text(enum period_verdict verdict)
 
 /* ---- Reading ---- */
 
-static int read_at(struct work *w, uint64_t sector, struct probe_access *a)
+static int read_at(struct period_work *w, uint64_t sector,
+		   struct probe_access *a)
 {
 	int err;
 
@@ -100,13 +101,13 @@ static int read_at(struct work *w, uint64_t sector, struct probe_access *a)
 	return err;
 }
 
-static uint64_t align(const struct work *w, uint64_t sector)
+static uint64_t align(const struct period_work *w, uint64_t sector)
 {
 	return sector / w->unit * w->unit;
 }
 
 /* The median time of reads all over the disk; *readable: how many worked. */
-static int random_reads(struct work *w, uint64_t *median_ns,
+static int random_reads(struct period_work *w, uint64_t *median_ns,
 			unsigned *readable)
 {
 	uint64_t room = w->prober->limits->sectors - w->unit;
@@ -130,7 +131,7 @@ static int random_reads(struct work *w, uint64_t *median_ns,
 }
 
 /* Is a sector that was just read answered faster than by a revolution? */
-static int find_cache(struct work *w, uint64_t site)
+static int find_cache(struct period_work *w, uint64_t site)
 {
 	uint64_t taken[REPEATS];
 	struct probe_access a;
@@ -149,14 +150,14 @@ static int find_cache(struct work *w, uint64_t site)
 	return 0;
 }
 
-static bool is_hit(const struct work *w, const struct probe_access *a)
+static bool is_hit(const struct period_work *w, const struct probe_access *a)
 {
 	return w->out->cached &&
 	       a->complete_ns - a->submit_ns <
 		       2 * w->out->hit_ns + 200000;
 }
 
-static void sample_add(struct work *w, uint32_t site, uint64_t at_ns)
+static void sample_add(struct period_work *w, uint32_t site, uint64_t at_ns)
 {
 	if (w->n < MAX_SAMPLES)
 		w->samples[w->n++] = (struct sample){ .site = site,
@@ -166,7 +167,7 @@ static void sample_add(struct work *w, uint32_t site, uint64_t at_ns)
 /* ---- The first estimate ---- */
 
 /* Times between visits of a site, the shortest first; how many. */
-static size_t pairs(const struct work *w, double *apart, size_t max)
+static size_t pairs(const struct period_work *w, double *apart, size_t max)
 {
 	uint64_t *last = calloc(w->sites_n, sizeof(*last));
 	size_t n = 0;
@@ -234,7 +235,7 @@ static double refine(const double *apart, size_t n, double hz, double step)
 }
 
 /* The lowest frequency at which there is coherence; 0: none. */
-static double find_frequency(const struct work *w)
+static double find_frequency(const struct period_work *w)
 {
 	double *apart = malloc(MAX_SAMPLES * sizeof(*apart));
 	double best = 0, found = 0, hz = 0, step;
@@ -271,7 +272,7 @@ struct mark {
 /* Counts the revolutions with the period as known.  A late completion must
  * not be what the next is counted from: half a revolution late, a revolution
  * would get lost for good. */
-static void count_revs(struct work *w, struct mark *marks)
+static void count_revs(struct period_work *w, struct mark *marks)
 {
 	memset(marks, 0, w->sites_n * sizeof(*marks));
 	for (size_t i = 0; i < w->n; i++) {
@@ -297,7 +298,7 @@ struct sums {
 
 /* Least squares over all sites; residuals go to `off`.  The sum that says how
  * sharp it is. */
-static double fit_once(struct work *w, struct sums *sums, double *off)
+static double fit_once(struct period_work *w, struct sums *sums, double *off)
 {
 	double nn = 0, nt = 0;
 
@@ -337,7 +338,7 @@ static double fit_once(struct work *w, struct sums *sums, double *off)
 }
 
 /* Weights from residuals; their typical size. */
-static void weigh(struct work *w, const double *off, double *sorted)
+static void weigh(struct period_work *w, const double *off, double *sorted)
 {
 	double gate = GATE_TURN * w->period_ns;
 	size_t within = 0;
@@ -358,7 +359,7 @@ static void weigh(struct work *w, const double *off, double *sorted)
 
 /* Fits the period to all samples, which must be known well enough to count
  * revolutions.  -ENOMEM. */
-static int fit(struct work *w)
+static int fit(struct period_work *w)
 {
 	struct sums *sums = calloc(w->sites_n, sizeof(*sums));
 	struct mark *marks = calloc(w->sites_n, sizeof(*marks));
@@ -387,7 +388,7 @@ static int fit(struct work *w)
 
 /* Mixes the order of visits a little: if all took equally long between two
  * visits of a site, that would be taken for the revolution. */
-static void mix(struct work *w)
+static void mix(struct period_work *w)
 {
 	uint32_t block = w->sites_n / 4 + 1;
 
@@ -404,7 +405,7 @@ static void mix(struct work *w)
 }
 
 /* All sites once. */
-static int visit_all(struct work *w, uint32_t *hits)
+static int visit_all(struct period_work *w, uint32_t *hits)
 {
 	struct probe_access a;
 	int err = 0;
@@ -426,7 +427,7 @@ static int visit_all(struct work *w, uint32_t *hits)
 }
 
 /* Spreads sites over the front of the disk, at uneven distances. */
-static void place_sites(struct work *w, uint32_t n)
+static void place_sites(struct period_work *w, uint32_t n)
 {
 	uint64_t sectors = w->prober->limits->sectors;
 	uint64_t stride = UINT64_C(40000), at = sectors / 50;
@@ -449,7 +450,7 @@ static void place_sites(struct work *w, uint32_t n)
 
 /* A first estimate if there is none, then the fit.  Nothing found is no
  * error; what does not fit is forgotten. */
-static int estimate(struct work *w)
+static int estimate(struct period_work *w)
 {
 	double hz;
 	int err;
@@ -471,7 +472,7 @@ static int estimate(struct work *w)
 	return err;
 }
 
-static bool enough(const struct work *w, uint64_t until_ns)
+static bool enough(const struct period_work *w, uint64_t until_ns)
 {
 	return w->n >= MAX_SAMPLES ||
 	       env_now_ns(w->prober->env) >= until_ns ||
@@ -480,7 +481,7 @@ static bool enough(const struct work *w, uint64_t until_ns)
 }
 
 /* One site where nothing answers but the medium. */
-static int gather(struct work *w, uint64_t until_ns)
+static int gather(struct period_work *w, uint64_t until_ns)
 {
 	uint32_t hits, n = w->out->cached ? FIRST_SITES : 1;
 	int err;
@@ -508,7 +509,7 @@ static int gather(struct work *w, uint64_t until_ns)
 
 /* A host that lets nobody run but at its ticks has a period, too (4 ms, 15,000
  * rpm).  But what turns passes each place at a phase of its own. */
-static int is_tick(struct work *w, bool *tick)
+static int is_tick(struct period_work *w, bool *tick)
 {
 	uint64_t room = w->prober->limits->sectors - w->unit;
 	double c = 0, s = 0, n = 0, turn;
@@ -533,9 +534,9 @@ static int is_tick(struct work *w, bool *tick)
 
 /* ---- All of it ---- */
 
-static int measure(struct work *w, uint64_t until_ns)
+static int measure(struct period_work *w, uint64_t until_ns)
 {
-	struct period *p = w->out;
+	struct rotation *p = w->out;
 	uint64_t median_ns;
 	unsigned readable;
 	bool tick = false;
@@ -567,13 +568,13 @@ static int measure(struct work *w, uint64_t until_ns)
 }
 
 int period_measure(struct prober *prober, uint64_t most_ns,
-		   struct period *period)
+		   struct rotation *period)
 {
-	struct work *w;
+	struct period_work *w;
 	uint64_t until_ns;
 	int err;
 
-	*period = (struct period){ .verdict = PERIOD_SMALL };
+	*period = (struct rotation){ .verdict = PERIOD_SMALL };
 	if (prober->limits->sectors < SMALL_SECTORS)
 		return 0;
 	w = calloc(1, sizeof(*w));

@@ -24,7 +24,7 @@ enum period_verdict {
 	PERIOD_UNREADABLE,	/* read errors wherever it was tried */
 };
 
-struct period {
+struct rotation {
 	enum period_verdict verdict;
 	uint64_t period_ps;
 	double sigma_ppm;	/* of the period */
@@ -42,7 +42,7 @@ struct period {
  * to stop.
  */
 int period_measure(struct prober *prober, uint64_t most_ns,
-		   struct period *period);
+		   struct rotation *period);
 
 /* For people: "completions stray too much ...". */
 const char *period_verdict_text(enum period_verdict verdict);

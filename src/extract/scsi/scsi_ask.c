@@ -18,7 +18,7 @@ static bool same_place(const struct track_place *a, const struct track_place *b)
 	return a->cylinder == b->cylinder && a->head == b->head;
 }
 
-static int where_is(struct ask *ask, uint64_t block, struct ask_spot *out,
+static int where_is(struct scsi_ask *ask, uint64_t block, struct ask_spot *out,
 		    bool *alternate)
 {
 	struct translate_place place;
@@ -42,7 +42,8 @@ static int where_is(struct ask *ask, uint64_t block, struct ask_spot *out,
  * first or last: it is on the track of those behind it if so many of their
  * sectors lie before them.
  */
-static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
+static int where_beside(struct scsi_ask *ask, uint64_t block,
+			struct ask_spot *out)
 {
 	uint32_t off = 0;
 	bool alternate = true;
@@ -64,7 +65,7 @@ static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
 	return -ENODATA;
 }
 
-int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out)
+int ask_where(struct scsi_ask *ask, uint64_t block, struct ask_spot *out)
 {
 	bool alternate;
 	int err = where_is(ask, block, out, &alternate);
@@ -72,7 +73,7 @@ int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out)
 	return !err && alternate ? where_beside(ask, block, out) : err;
 }
 
-int ask_on_track(struct ask *ask, uint64_t block,
+int ask_on_track(struct scsi_ask *ask, uint64_t block,
 		 const struct track_place *place)
 {
 	struct ask_spot spot;
@@ -84,7 +85,7 @@ int ask_on_track(struct ask *ask, uint64_t block,
 	return err ? err : same_place(&spot.place, place);
 }
 
-int ask_begins(struct ask *ask, uint64_t block,
+int ask_begins(struct scsi_ask *ask, uint64_t block,
 	       const struct track_place *place)
 {
 	int rc = ask_on_track(ask, block, place);
@@ -97,13 +98,13 @@ int ask_begins(struct ask *ask, uint64_t block,
 }
 
 /* Does sector 0 begin a track? */
-static bool zero_based(const struct ask *ask)
+static bool zero_based(const struct scsi_ask *ask)
 {
 	return !ask->plain && ask->at_zero > 4 * ask->elsewhere;
 }
 
-int ask_start(struct ask *ask, const struct track_place *place, uint64_t guess,
-	      uint64_t *start)
+int ask_start(struct scsi_ask *ask, const struct track_place *place,
+	      uint64_t guess, uint64_t *start)
 {
 	struct ask_spot spot;
 	int rc = guess < ask->blocks ? ask_where(ask, guess, &spot) : -ENODATA;
@@ -133,7 +134,7 @@ struct bounds {
 	struct ask_spot at_hi;
 };
 
-static int bounds_try(struct ask *ask, const struct track_place *place,
+static int bounds_try(struct scsi_ask *ask, const struct track_place *place,
 		      uint64_t try, struct bounds *b)
 {
 	struct ask_spot spot;
@@ -153,7 +154,8 @@ static int bounds_try(struct ask *ask, const struct track_place *place,
 	return 0;
 }
 
-int ask_end(struct ask *ask, uint64_t first, const struct track_place *place,
+int ask_end(struct scsi_ask *ask, uint64_t first,
+	    const struct track_place *place,
 	    uint64_t guess, uint64_t *end, struct ask_spot *next)
 {
 	struct bounds b = { .lo = first, .hi = ask->blocks };

@@ -13,7 +13,7 @@
 #include "extract/scsi/scsi_runs.h"
 #include "extract/scsi/translate.h"
 
-struct ask {
+struct scsi_ask {
 	struct translate *translate;
 	uint64_t blocks;
 	bool plain;		/* no hints but where to ask */
@@ -28,25 +28,26 @@ struct ask_spot {
 };
 
 /* Where a block is, or would be if it had not been reassigned. */
-int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out);
+int ask_where(struct scsi_ask *ask, uint64_t block, struct ask_spot *out);
 
 /* 1: the block is on that track, 0: it is not; or an error. */
-int ask_on_track(struct ask *ask, uint64_t block,
+int ask_on_track(struct scsi_ask *ask, uint64_t block,
 		 const struct track_place *place);
 
 /* 1: a block is on that track, and the one before it is not; 0: it is not
  * so. */
-int ask_begins(struct ask *ask, uint64_t block,
+int ask_begins(struct scsi_ask *ask, uint64_t block,
 	       const struct track_place *place);
 
 /* The first block of a track, thought to be near `guess`.  -ENODATA also when
  * the guess is not good enough to tell. */
-int ask_start(struct ask *ask, const struct track_place *place, uint64_t guess,
-	      uint64_t *start);
+int ask_start(struct scsi_ask *ask, const struct track_place *place,
+	      uint64_t guess, uint64_t *start);
 
 /* The block behind the last one of the track that `first` is on, from a guess;
  * *next is where it lies (not at the end of the disk). */
-int ask_end(struct ask *ask, uint64_t first, const struct track_place *place,
+int ask_end(struct scsi_ask *ask, uint64_t first,
+	    const struct track_place *place,
 	    uint64_t guess, uint64_t *end, struct ask_spot *next);
 
 #endif

@@ -58,15 +58,15 @@ struct fact {
 	uint64_t track, start;
 };
 
-struct map {
-	struct ask ask;
+struct scsi_mapping {
+	struct scsi_ask ask;
 	const struct scsi_map_options *options;
 	struct scsi_map *out;
 	bool walk;		/* all is asked track by track */
 
 	struct track_runs runs;	/* all that is mapped */
 	uint64_t first;		/* block: all before are mapped */
-	struct order order;	/* what is predicted behind it ... */
+	struct track_order order;	/* what is predicted behind it ... */
 	uint64_t track;		/* ... begins with this track of it */
 	unsigned changes;	/* of the order: facts ahead are none then */
 
@@ -81,30 +81,30 @@ struct map {
 };
 
 /* The first block of a track at or behind the present one. */
-static uint64_t map_predict(struct map *m, uint64_t track)
+static uint64_t map_predict(struct scsi_mapping *m, uint64_t track)
 {
 	return m->first + order_blocks(&m->order, track) -
 	       order_blocks(&m->order, m->track);
 }
 
-static struct order_slot *map_slot(struct map *m)
+static struct order_slot *map_slot(struct scsi_mapping *m)
 {
 	uint64_t in_slot;
 
 	return order_slot_of(&m->order, m->track, &in_slot);
 }
 
-static bool map_by_track(const struct map *m)
+static bool map_by_track(const struct scsi_mapping *m)
 {
 	return m->walk || m->first < m->doubted;
 }
 
-static bool map_ends_region(struct map *m)
+static bool map_ends_region(struct scsi_mapping *m)
 {
 	return order_region_last(&m->order, m->track) == m->track;
 }
 
-static void map_end_order(struct map *m)
+static void map_end_order(struct scsi_mapping *m)
 {
 	m->expect = m->order.cylinder_step ? 0 : m->track;
 	m->order.slots = 0;
@@ -114,13 +114,13 @@ static void map_end_order(struct map *m)
 
 /* ---- doubt ---- */
 
-static void map_safe(struct map *m)
+static void map_safe(struct scsi_mapping *m)
 {
 	m->runs.sealed = m->runs.n;
 	m->safe = m->first;
 }
 
-static void map_go_back(struct map *m)
+static void map_go_back(struct scsi_mapping *m)
 {
 	m->doubted = m->first + 1;
 	m->first = m->safe;
@@ -131,7 +131,7 @@ static void map_go_back(struct map *m)
 /* 1: the first and the last track of the runs before the present track begin
  * where it is believed, of a round; 0: one does not.  (Two tracks where the
  * head turns are a run.) */
-static int map_confirm(struct map *m)
+static int map_confirm(struct scsi_mapping *m)
 {
 	unsigned left = m->order.slots;
 	uint64_t start = m->first;
@@ -160,7 +160,7 @@ static int map_confirm(struct map *m)
  * here is right, or has been asked track by track, and is safe now; 0: it is
  * asked once more.
  */
-static int map_doubt(struct map *m)
+static int map_doubt(struct scsi_mapping *m)
 {
 	int rc = map_by_track(m) ? 1 : map_confirm(m);
 
@@ -173,7 +173,7 @@ static int map_doubt(struct map *m)
 
 /* ---- tracks that are taken ---- */
 
-static int map_add(struct map *m, uint64_t count, uint32_t blocks)
+static int map_add(struct scsi_mapping *m, uint64_t count, uint32_t blocks)
 {
 	const struct order_slot *slot = map_slot(m);
 	struct track_run run = {
@@ -188,7 +188,7 @@ static int map_add(struct map *m, uint64_t count, uint32_t blocks)
 }
 
 /* Takes the tracks before `end` as predicted. */
-static int map_take(struct map *m, uint64_t end)
+static int map_take(struct scsi_mapping *m, uint64_t end)
 {
 	struct order_slot *slot;
 	uint64_t in_slot, n;
@@ -209,7 +209,8 @@ static int map_take(struct map *m, uint64_t end)
 
 /* The slot's tracks hold so many blocks.  So would the last of its tracks that
  * were found to hold `was`, at most n, if nothing were slipped. */
-static void map_size(struct map *m, uint32_t blocks, uint32_t was, uint64_t n)
+static void map_size(struct scsi_mapping *m, uint32_t blocks, uint32_t was,
+		     uint64_t n)
 {
 	struct order_slot *slot = map_slot(m);
 	struct track_run *run;
@@ -230,7 +231,7 @@ static void map_size(struct map *m, uint32_t blocks, uint32_t was, uint64_t n)
 }
 
 /* Takes the present track, behind which the next block is `end`. */
-static int map_take_track(struct map *m, uint64_t end)
+static int map_take_track(struct scsi_mapping *m, uint64_t end)
 {
 	struct order_slot *slot = map_slot(m);
 	uint32_t blocks = (uint32_t)(end - m->first);
@@ -268,7 +269,7 @@ static int map_take_track(struct map *m, uint64_t end)
 /* The end of a track that is not followed by what is predicted is looked for,
  * and where it goes on: with the order's next track, or behind slipped ones
  * that hold no blocks, or elsewhere. */
-static int map_event(struct map *m)
+static int map_event(struct scsi_mapping *m)
 {
 	uint64_t end, track = m->track;
 	struct track_place place;
@@ -305,7 +306,7 @@ static int map_event(struct map *m)
 /* The order that goes on at the present block, by the tracks before it; or else
  * a slot of which only the first track is known, and
  * which way it goes on. */
-static int map_learn(struct map *m)
+static int map_learn(struct scsi_mapping *m)
 {
 	uint32_t size = m->runs.n ? m->runs.v[m->runs.n - 1].usual : 0;
 	struct ask_spot here, next;
@@ -336,7 +337,7 @@ static int map_learn(struct map *m)
 /* ---- facts ---- */
 
 /* How many tracks a single fact may decide about. */
-static uint64_t map_reach(struct map *m)
+static uint64_t map_reach(struct scsi_mapping *m)
 {
 	uint64_t track = m->track, last, in_slot;
 	const struct order_slot *slot = map_slot(m);
@@ -362,11 +363,11 @@ static uint64_t map_reach(struct map *m)
 	return last - m->track;
 }
 
-static int map_towards(struct map *m, const struct fact *fact,
+static int map_towards(struct scsi_mapping *m, const struct fact *fact,
 		       const struct fact *beyond);
 
 /* Goes to a track so many ahead, or nearer, that lies before a fact. */
-static int map_go(struct map *m, uint64_t n, const struct fact *beyond)
+static int map_go(struct scsi_mapping *m, uint64_t n, const struct fact *beyond)
 {
 	struct track_place place;
 	struct fact fact;
@@ -393,7 +394,7 @@ static int map_go(struct map *m, uint64_t n, const struct fact *beyond)
  * it should, too, for the head may be on its way back.  Of two facts on one
  * surface the nearer one can't be.
  */
-static int map_accept(struct map *m, const struct fact *fact,
+static int map_accept(struct scsi_mapping *m, const struct fact *fact,
 		      const struct fact *beyond)
 {
 	uint64_t in_slot;
@@ -413,7 +414,7 @@ static int map_accept(struct map *m, const struct fact *fact,
 }
 
 /* The next track begins at a block; does the present one end there? */
-static int map_single(struct map *m, uint64_t start)
+static int map_single(struct scsi_mapping *m, uint64_t start)
 {
 	struct track_place place;
 	int rc;
@@ -426,7 +427,7 @@ static int map_single(struct map *m, uint64_t start)
 }
 
 /* Takes what lies before a fact, as long as the order remains. */
-static int map_towards(struct map *m, const struct fact *fact,
+static int map_towards(struct scsi_mapping *m, const struct fact *fact,
 		       const struct fact *beyond)
 {
 	unsigned changes = m->changes;
@@ -450,7 +451,7 @@ static int map_towards(struct map *m, const struct fact *fact,
 	return err;
 }
 
-static int map_step(struct map *m)
+static int map_step(struct scsi_mapping *m)
 {
 	if (!m->order.slots)
 		return map_learn(m);
@@ -467,7 +468,7 @@ static int map_step(struct map *m)
 /* ---- the whole ---- */
 
 /* Blocks that the drive says nothing of: up to the next track's beginning. */
-static int map_skip(struct map *m)
+static int map_skip(struct scsi_mapping *m)
 {
 	struct track_run run = { .count = 1 };
 	uint64_t step, end = m->ask.blocks, at;
@@ -493,7 +494,7 @@ static int map_skip(struct map *m)
 	return err;
 }
 
-static int map_all(struct map *m)
+static int map_all(struct scsi_mapping *m)
 {
 	const struct scsi_map_options *o = m->options;
 	uint64_t steps = 0;
@@ -512,8 +513,8 @@ static int map_all(struct map *m)
 }
 
 /* 1: a track's ends are where the geometry says. */
-static int map_track_right(struct map *m, const struct geom_track *track,
-			   uint32_t unit)
+static int map_track_right(struct scsi_mapping *m,
+			   const struct geom_track *track, uint32_t unit)
 {
 	const struct track_place place = { track->cylinder, track->surface };
 	uint64_t first = track->first / unit;
@@ -531,7 +532,8 @@ static int map_track_right(struct map *m, const struct geom_track *track,
 
 /* Tracks at random, once more against the drive.  -EUCLEAN: one is not
  * right. */
-static int map_verify(struct map *m, const struct geom *geom, uint32_t unit)
+static int map_verify(struct scsi_mapping *m, const struct geom *geom,
+		      uint32_t unit)
 {
 	unsigned n = m->options->verify ? m->options->verify : VERIFY;
 	uint64_t state = m->ask.blocks;
@@ -553,7 +555,7 @@ static int map_verify(struct map *m, const struct geom *geom, uint32_t unit)
 	return 0;
 }
 
-static int map_finish(struct map *m)
+static int map_finish(struct scsi_mapping *m)
 {
 	uint32_t unit = m->options->block_bytes / 512;
 	struct geom *geom;
@@ -579,13 +581,13 @@ static int map_try(struct translate *translate,
 		   const struct scsi_map_options *options, bool walk,
 		   struct scsi_map *out)
 {
-	struct map *m = calloc(1, sizeof(*m));
+	struct scsi_mapping *m = calloc(1, sizeof(*m));
 	int err;
 
 	memset(out, 0, sizeof(*out));
 	if (!m)
 		return -ENOMEM;
-	m->ask = (struct ask){ .translate = translate,
+	m->ask = (struct scsi_ask){ .translate = translate,
 			       .blocks = options->blocks, .plain = walk };
 	m->options = options;
 	m->out = out;

@@ -17,7 +17,7 @@
 #define ZONE_CYLINDERS 2u
 #define ZONE_ALONE 6u
 
-void order_settle(struct order *o)
+void order_settle(struct track_order *o)
 {
 	o->tracks = o->blocks = 0;
 	for (unsigned i = 0; i < o->slots; i++) {
@@ -28,7 +28,7 @@ void order_settle(struct order *o)
 	}
 }
 
-struct order_slot *order_slot_of(struct order *o, uint64_t track,
+struct order_slot *order_slot_of(struct track_order *o, uint64_t track,
 				 uint64_t *in_slot)
 {
 	uint64_t r = track % o->tracks;
@@ -45,7 +45,7 @@ struct order_slot *order_slot_of(struct order *o, uint64_t track,
 	return &o->slot[lo];
 }
 
-void order_place(struct order *o, uint64_t track, struct track_place *out)
+void order_place(struct track_order *o, uint64_t track, struct track_place *out)
 {
 	uint64_t i;
 	const struct order_slot *slot = order_slot_of(o, track, &i);
@@ -56,7 +56,7 @@ void order_place(struct order *o, uint64_t track, struct track_place *out)
 					   o->cylinder_step);
 }
 
-uint64_t order_blocks(struct order *o, uint64_t track)
+uint64_t order_blocks(struct track_order *o, uint64_t track)
 {
 	uint64_t i;
 	const struct order_slot *slot = order_slot_of(o, track, &i);
@@ -65,7 +65,7 @@ uint64_t order_blocks(struct order *o, uint64_t track)
 	       i * slot->blocks;
 }
 
-void order_begin(struct order *o, const struct track_place *place,
+void order_begin(struct track_order *o, const struct track_place *place,
 		 const struct track_place *next, uint32_t blocks)
 {
 	int64_t step = (int64_t)next->cylinder - place->cylinder;
@@ -82,7 +82,7 @@ void order_begin(struct order *o, const struct track_place *place,
 	order_settle(o);
 }
 
-unsigned order_ahead(struct order *o, uint64_t track,
+unsigned order_ahead(struct track_order *o, uint64_t track,
 		     const struct track_place *place, unsigned most)
 {
 	uint64_t in_slot;
@@ -150,7 +150,7 @@ static bool repeats_by(const struct order_slot *slot, unsigned by)
 }
 
 /* The order that the slots make, as it begins behind them. */
-static bool make_order(struct order *o, const struct order_slot *slot,
+static bool make_order(struct track_order *o, const struct order_slot *slot,
 		       unsigned n)
 {
 	unsigned by = 1, i;
@@ -168,7 +168,7 @@ static bool make_order(struct order *o, const struct order_slot *slot,
 	return true;
 }
 
-bool order_recognise(struct order *o, const struct track_runs *runs,
+bool order_recognise(struct track_order *o, const struct track_runs *runs,
 		     const struct track_place *place)
 {
 	struct order_slot slot[LOOKS];
@@ -183,7 +183,7 @@ bool order_recognise(struct order *o, const struct track_runs *runs,
 	return true;
 }
 
-bool order_odd(struct order *o, uint64_t track, int32_t more)
+bool order_odd(struct track_order *o, uint64_t track, int32_t more)
 {
 	uint64_t number;
 	struct order_slot *slot = order_slot_of(o, track, &number);
@@ -210,7 +210,7 @@ bool order_odd(struct order *o, uint64_t track, int32_t more)
 
 /* ---- along it ---- */
 
-static bool by_cylinder(const struct order *o)
+static bool by_cylinder(const struct track_order *o)
 {
 	for (unsigned i = 0; i < o->slots; i++)
 		if (o->slot[i].tracks > 2)
@@ -218,7 +218,7 @@ static bool by_cylinder(const struct order *o)
 	return o->cylinder_step;
 }
 
-uint64_t order_region_last(struct order *o, uint64_t track)
+uint64_t order_region_last(struct track_order *o, uint64_t track)
 {
 	struct track_place here, next;
 	const struct order_slot *slot;

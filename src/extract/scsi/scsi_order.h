@@ -31,7 +31,7 @@ struct order_slot {
 	uint64_t before, before_blocks;
 };
 
-struct order {
+struct track_order {
 	struct order_slot slot[ORDER_SLOTS];
 	unsigned slots;		/* 0: nothing is predicted */
 	int64_t cylinder_step;	/* from one repetition to the next; 0: it is a
@@ -42,39 +42,40 @@ struct order {
 };
 
 /* Computes what is derived; after every change of a slot. */
-void order_settle(struct order *order);
+void order_settle(struct track_order *order);
 
 /* The slot of a track and its number in it. */
-struct order_slot *order_slot_of(struct order *order, uint64_t track,
+struct order_slot *order_slot_of(struct track_order *order, uint64_t track,
 				 uint64_t *in_slot);
 
-void order_place(struct order *order, uint64_t track, struct track_place *out);
+void order_place(struct track_order *order, uint64_t track,
+		 struct track_place *out);
 
 /* Blocks on the tracks [0, track). */
-uint64_t order_blocks(struct order *order, uint64_t track);
+uint64_t order_blocks(struct track_order *order, uint64_t track);
 
 /* One slot from a place on, whose first track holds so many blocks and is
  * followed by the track at `next`. */
-void order_begin(struct order *order, const struct track_place *place,
+void order_begin(struct track_order *order, const struct track_place *place,
 		 const struct track_place *next, uint32_t blocks);
 
 /* The order that the last of the tracks found repeat, if it goes on at a
  * place. */
-bool order_recognise(struct order *order, const struct track_runs *runs,
+bool order_recognise(struct track_order *order, const struct track_runs *runs,
 		     const struct track_place *place);
 
 /* The track holds so many more blocks than its slot says.  True: so have some
  * before it; another zone has begun, in which this slot (in cylinder order,
  * all) has a size of its own, that is not seen. */
-bool order_odd(struct order *order, uint64_t track, int32_t more);
+bool order_odd(struct track_order *order, uint64_t track, int32_t more);
 
 /* The last track of what may share spare sectors: a cylinder, or a sweep along
  * a surface. */
-uint64_t order_region_last(struct order *order, uint64_t track);
+uint64_t order_region_last(struct track_order *order, uint64_t track);
 
 /* Tracks from `track` to the next one that lies there, at most `most` and not
  * beyond the first of the next sweep; 0: none of them does. */
-unsigned order_ahead(struct order *order, uint64_t track,
+unsigned order_ahead(struct track_order *order, uint64_t track,
 		     const struct track_place *place, unsigned most);
 
 #endif

@@ -55,10 +55,10 @@
 #define SEEKS_PPM 990000u
 
 /* Which way sweeps run: all the same, or the first one so and by turns. */
-enum way { WAY_IN, WAY_OUT, WAY_TURNS_IN, WAY_TURNS_OUT };
+enum sweep_way { WAY_IN, WAY_OUT, WAY_TURNS_IN, WAY_TURNS_OUT };
 
 /* Tracks are counted as they lie; what is unknown has as many as would fit. */
-struct mark {
+struct band_mark {
 	uint64_t track;
 	double at;
 	bool cut, sized;	/* a mark; its tracks are of another size */
@@ -74,12 +74,12 @@ struct bands {
 	struct near *near;
 	/* Marks, and where what is unknown begins and ends; the last one is
 	 * the disk's end. */
-	struct mark *mark;
+	struct band_mark *mark;
 	size_t marks, marks_room;
 	/* What is believed: */
 	uint32_t surfaces;
 	bool inside;		/* where sweeps begin shows, not only bands */
-	enum way way;
+	enum sweep_way way;
 	struct band *v;
 	size_t n, room;
 	double usual;		/* tracks of most sweeps */
@@ -98,7 +98,7 @@ static bool size_changes(const struct symbols *s, uint64_t i, uint32_t size)
 	return s->v[i].size;
 }
 
-static int add_mark(struct bands *b, const struct mark *mark)
+static int add_mark(struct bands *b, const struct band_mark *mark)
 {
 	int err = array_grow(&b->mark, &b->marks_room, b->marks,
 			     sizeof(*mark));
@@ -126,7 +126,7 @@ static int make_marks(struct bands *b, const struct symbols *s)
 {
 	struct geom_track t, last = { .known = true,
 				      .sectors = first_sectors(b) };
-	struct mark m = { 0 };
+	struct band_mark m = { 0 };
 	uint32_t size = 0;
 	int err = 0;
 
@@ -157,7 +157,7 @@ static double disk_end(const struct bands *b)
 static uint64_t track_at(const struct bands *b, double at)
 {
 	size_t lo = 0, hi = b->marks - 1, mid;
-	const struct mark *m;
+	const struct band_mark *m;
 
 	while (lo + 1 < hi) {
 		mid = lo + (hi - lo) / 2;
@@ -195,7 +195,7 @@ static double score(const struct cutting *c, double each)
 	double last = 0, k, explained = 0, strange = 0, ends = 0, off, sum = 0;
 
 	for (size_t i = c->from; i < b->marks; i++) {
-		const struct mark *m = &b->mark[i];
+		const struct band_mark *m = &b->mark[i];
 
 		if (!m->cut || m->at <= c->at + may)
 			continue;
@@ -227,7 +227,7 @@ static double snap(const struct cutting *c, double end, double may)
 	double best = end, off = may;
 
 	for (size_t i = c->from; i < c->b->marks; i++) {
-		const struct mark *m = &c->b->mark[i];
+		const struct band_mark *m = &c->b->mark[i];
 
 		if (m->at > end + may)
 			break;
@@ -277,7 +277,7 @@ static double find_each(const struct cutting *c, double *each)
 	return best;
 }
 
-static bool runs_in(enum way way, uint32_t sweep)
+static bool runs_in(enum sweep_way way, uint32_t sweep)
 {
 	switch (way) {
 	case WAY_IN:
@@ -297,7 +297,7 @@ static uint64_t place_for(void *arg, uint32_t tracks)
 	const struct bands *b = arg;
 
 	for (unsigned i = 0; i < PICKS; i++) {
-		const struct mark *m = &b->mark[near_below(b->near,
+		const struct band_mark *m = &b->mark[near_below(b->near,
 							   b->marks - 1)];
 		uint64_t length = m[1].track - m->track;
 
@@ -466,7 +466,7 @@ static int cut(struct bands *b)
 
 /* ---- Placing ---- */
 
-struct placing {
+struct band_placing {
 	const struct bands *b;
 	size_t band, mark;
 };
@@ -474,10 +474,10 @@ struct placing {
 static void place_one(void *arg, const struct geom_track *track,
 		      struct geom_sweep *sweep)
 {
-	struct placing *p = arg;
+	struct band_placing *p = arg;
 	const struct bands *b = p->b;
 	uint64_t n = track->index;
-	const struct mark *m;
+	const struct band_mark *m;
 	double at, each;
 
 	while (p->mark + 2 < b->marks && b->mark[p->mark + 1].track <= n)
@@ -498,7 +498,7 @@ static void place_one(void *arg, const struct geom_track *track,
 
 static int place(const struct bands *b, struct geom **out)
 {
-	struct placing p = { .b = b };
+	struct band_placing p = { .b = b };
 
 	return geom_change(b->near->geom, &(struct geom_changer){
 		.change = place_one, .arg = &p,
@@ -596,7 +596,7 @@ static int vote(struct bands *b, enum pair pair, int tries, int *sum)
 /* Do the first sweeps run inwards or outwards? */
 static int choose_way(struct bands *b)
 {
-	enum way in = b->way;
+	enum sweep_way in = b->way;
 	int inwards, outwards = 0, err = vote(b, PAIR_EDGE, CHOOSE_PAIRS,
 					      &inwards);
 
@@ -633,7 +633,7 @@ static int prove(struct bands *b, double *share)
 
 static int try_surfaces(struct bands *b, uint32_t surfaces, double *share)
 {
-	static const enum way ways[] = { WAY_IN, WAY_TURNS_IN };
+	static const enum sweep_way ways[] = { WAY_IN, WAY_TURNS_IN };
 	int err = 0;
 
 	b->surfaces = surfaces;

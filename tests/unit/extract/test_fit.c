@@ -79,7 +79,7 @@ static enum fit_verdict fit_of(struct sim *sim, const struct profile *profile,
 	struct prober *prober = prober_disk_new(sim_env(sim), sim_disk(sim),
 						false, NULL);
 	uint64_t begin_ns = env_now_ns(sim_env(sim));
-	struct fit fit;
+	struct drive_fit fit;
 
 	ck_assert_int_eq(fit_check(prober, profile, 5, &fit), 0);
 	*took_ns = env_now_ns(sim_env(sim)) - begin_ns;

@@ -104,7 +104,7 @@ END_TEST
 START_TEST(period_of_generated_drives)
 {
 	struct specgen options = generated(100 + (uint64_t)_i);
-	struct period period;
+	struct rotation period;
 	struct rig rig;
 	double off;
 
@@ -125,7 +125,7 @@ START_TEST(period_says_what_does_not_rotate)
 	struct sim *sim = sim_new(NULL, 1 << 20, &(struct sim_options){ 0 });
 	struct prober *p = prober_disk_new(sim_env(sim), sim_disk(sim), false,
 					   NULL);
-	struct period period;
+	struct rotation period;
 
 	ck_assert_int_eq(period_measure(p, 0, &period), 0);
 	ck_assert_int_eq(period.verdict, PERIOD_FLAT);
@@ -174,7 +174,7 @@ START_TEST(period_is_no_tick)
 		.env = sim_env(sim), .limits = &sim_disk(sim)->limits,
 		.access = ticking_access,
 	}, .sim = sim };
-	struct period period;
+	struct rotation period;
 
 	ck_assert_int_eq(period_measure(&t.prober, 0, &period), 0);
 	ck_assert_int_eq(period.verdict, PERIOD_FLAT);
@@ -185,7 +185,7 @@ END_TEST
 START_TEST(period_says_what_is_too_noisy)
 {
 	struct specgen options = generated(4);
-	struct period period;
+	struct rotation period;
 	struct rig rig;
 
 	rig_open(&rig, &options);
@@ -200,7 +200,7 @@ END_TEST
 START_TEST(period_of_what_cannot_be_read)
 {
 	struct specgen options = generated(4);
-	struct period period;
+	struct rotation period;
 	struct rig rig;
 
 	rig_open(&rig, &options);

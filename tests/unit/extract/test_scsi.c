@@ -495,7 +495,7 @@ END_TEST
 /* A serpentine of two surfaces, three cylinders each. */
 START_TEST(order_there_and_back)
 {
-	static struct order order = {
+	static struct track_order order = {
 		.slot = {
 			{ .head = 0, .cylinder = 0, .step = 1, .tracks = 3,
 			  .blocks = 10 },

@@ -290,7 +290,7 @@ START_TEST(reads_of_a_mount_tell_the_phase)
 	struct prober *prober;
 	struct profile *profile;
 	struct head_stats s;
-	struct fit fit;
+	struct drive_fit fit;
 
 	open_rig(&options, "modern");
 	ck_assert_int_eq(profile_from_spec(rig.model, &profile), 0);
