@@ -87,7 +87,7 @@ static int translation_map(struct translation *t,
 	if (err != -EUCLEAN)
 		return err;
 	*why = "its translations contradict each other";
-	return -EOPNOTSUPP;
+	return -ERANGE;
 }
 
 int extract_scsi(const struct extract_scsi *scsi, const char **why)

@@ -21,8 +21,9 @@ struct extract_scsi {
 /*
  * Puts the boundaries of tracks into the state's profile, as the drive
  * translates its addresses; angles remain unknown.  -EOPNOTSUPP: it is not
- * measurable in this way, *why says the reason; -ERANGE: not up to its end, and
- * timing remains; errors of the port; -EINTR.
+ * measurable in this way, *why says the reason; -ERANGE: not up to its end, or
+ * the answers contradict each other, and timing remains; errors of the port;
+ * -EINTR.
  */
 int extract_scsi(const struct extract_scsi *scsi, const char **why);
 

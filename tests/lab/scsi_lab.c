@@ -110,7 +110,7 @@ static void report(const char *name, const struct spec *spec,
 	printf(" wrong %ju unknown %ju%s map %016jx record %zu: %u patterns of "
 	       "%u parts, %u runs, %u odd\n", (uintmax_t)judge->wrong,
 	       (uintmax_t)judge->unknown_sectors,
-	       map->walked ? " walked" : "", (uintmax_t)map_sum(map->geom),
+	       "", (uintmax_t)map_sum(map->geom),
 	       bytes, map->geom->patterns_n, map->geom->parts_n,
 	       map->geom->runs_n, map->geom->odds_n);
 }

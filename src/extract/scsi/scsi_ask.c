@@ -100,7 +100,7 @@ int ask_begins(struct scsi_ask *ask, uint64_t block,
 /* Does sector 0 begin a track? */
 static bool zero_based(const struct scsi_ask *ask)
 {
-	return !ask->plain && ask->at_zero > 4 * ask->elsewhere;
+	return ask->at_zero > 4 * ask->elsewhere;
 }
 
 int ask_start(struct scsi_ask *ask, const struct track_place *place,

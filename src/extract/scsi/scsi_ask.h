@@ -16,7 +16,6 @@
 struct scsi_ask {
 	struct translate *translate;
 	uint64_t blocks;
-	bool plain;		/* no hints but where to ask */
 	/* Where the ends of tracks were looked for, the next one began at
 	 * sector 0, or elsewhere. */
 	unsigned at_zero, elsewhere;

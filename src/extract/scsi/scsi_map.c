@@ -26,14 +26,12 @@
  * it began.  If one is not, or a size was too small, the map goes back to there
  * and asks track by track.
  *
- * At the end tracks are tried at random; if any is wrong, all is done again
- * track by track.
+ * At the end tracks are tried at random; if any is wrong nothing is believed.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/msg.h"
 #include "base/random.h"
 #include "extract/scsi/scsi_ask.h"
 #include "extract/scsi/scsi_map.h"
@@ -62,7 +60,6 @@ struct scsi_mapping {
 	struct scsi_ask ask;
 	const struct scsi_map_options *options;
 	struct scsi_map *out;
-	bool walk;		/* all is asked track by track */
 
 	struct track_runs runs;	/* all that is mapped */
 	uint64_t first;		/* block: all before are mapped */
@@ -96,7 +93,7 @@ static struct order_slot *map_slot(struct scsi_mapping *m)
 
 static bool map_by_track(const struct scsi_mapping *m)
 {
-	return m->walk || m->first < m->doubted;
+	return m->first < m->doubted;
 }
 
 static bool map_ends_region(struct scsi_mapping *m)
@@ -319,7 +316,7 @@ static int map_learn(struct scsi_mapping *m)
 	m->ahead = AHEAD_FIRST;
 	m->pushed = 0;
 	map_safe(m);
-	if (!m->walk && order_recognise(&m->order, &m->runs, &here.place))
+	if (order_recognise(&m->order, &m->runs, &here.place))
 		return 0;
 	next = here;
 	err = ask_end(&m->ask, m->first, &here.place, m->first + size, &end,
@@ -577,10 +574,11 @@ static int map_finish(struct scsi_mapping *m)
 	return err;
 }
 
-static int map_try(struct translate *translate,
-		   const struct scsi_map_options *options, bool walk,
-		   struct scsi_map *out)
+int scsi_map_make(struct translate *translate,
+		  const struct scsi_map_options *options,
+		  struct scsi_map *out)
 {
+	uint64_t before = translate_count(translate);
 	struct scsi_mapping *m = calloc(1, sizeof(*m));
 	int err;
 
@@ -588,32 +586,14 @@ static int map_try(struct translate *translate,
 	if (!m)
 		return -ENOMEM;
 	m->ask = (struct scsi_ask){ .translate = translate,
-			       .blocks = options->blocks, .plain = walk };
+				    .blocks = options->blocks };
 	m->options = options;
 	m->out = out;
-	m->walk = out->walked = walk;
 	err = map_all(m);
 	if (!err)
 		err = map_finish(m);
 	free(m->runs.v);
 	free(m);
-	return err;
-}
-
-int scsi_map_make(struct translate *translate,
-		  const struct scsi_map_options *options,
-		  struct scsi_map *out)
-{
-	uint64_t before = translate_count(translate);
-	int err = map_try(translate, options, options->walk, out);
-
-	if (err == -EUCLEAN && !options->walk) {
-		msg_warn("translations: a prediction that had been checked is "
-			 "wrong; all tracks are asked for");
-		err = map_try(translate, options, true, out);
-	}
-	if (err == -EUCLEAN)
-		msg_error("translations contradict each other");
 	out->translations = translate_count(translate) - before;
 	return err;
 }

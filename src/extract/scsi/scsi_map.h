@@ -22,7 +22,6 @@ struct scsi_map_options {
 	uint32_t block_bytes;
 	uint64_t blocks;
 	unsigned verify;	/* tracks tried at the end; 0: 100 */
-	bool walk;		/* no leaps */
 	/* Called now and then; false ends it with -EINTR.  May be NULL. */
 	bool (*progress)(void *arg, uint64_t done, uint64_t blocks);
 	void *arg;
@@ -35,7 +34,6 @@ struct scsi_map {
 	uint64_t odd;		/* tracks that hold more or fewer blocks */
 	uint64_t slipped;	/* tracks that hold none */
 	unsigned verified;	/* tracks, at random, both ends */
-	bool walked;		/* leaps were not to be trusted */
 };
 
 /*

@@ -281,7 +281,6 @@ START_TEST(a_map_costs_what_is_irregular)
 	bench_open(&b, 2, UINT64_C(20000000000), &h);
 	bench_map(&b);
 	ck_assert_uint_lt(b.map.translations, 16 * b.map.odd + 1000);
-	ck_assert(!b.map.walked);
 	bench_close(&b);
 }
 END_TEST
@@ -357,7 +356,6 @@ START_TEST(traps_of_old)
 			  options.seed > 100 ? -1 : 0.022;
 	bench_open_as(&b, options, &traps[_i].habits);
 	bench_map(&b);
-	ck_assert(!b.map.walked);
 	bench_close(&b);
 }
 END_TEST
@@ -378,26 +376,6 @@ START_TEST(a_scratch_is_no_zone)
 	b.target = scsi_target_new(b.truth, &(struct scsi_target_habits){ 0 });
 	ck_assert_ptr_nonnull(b.target);
 	bench_map(&b);
-	ck_assert(!b.map.walked);
-	bench_close(&b);
-}
-END_TEST
-
-START_TEST(a_walk_is_right_too)
-{
-	const struct scsi_target_habits h = { 0 };
-	struct scsi_map_options options = { .block_bytes = 512, .walk = true };
-	struct bench b;
-
-	bench_open(&b, 8, UINT64_C(300000000), &h);
-	options.block_bytes = b.spec->logical_bytes;
-	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
-	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
-					options.blocks, &b.translate), 0);
-	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), 0);
-	ck_assert_int_eq(model_error_geom(b.truth, b.map.geom, &b.judge), 0);
-	ck_assert_uint_eq(b.judge.wrong, 0);
-	ck_assert(b.map.walked);
 	bench_close(&b);
 }
 END_TEST
@@ -426,10 +404,10 @@ START_TEST(interrupted)
 	const struct scsi_target_habits h = { 0 };
 	int left = 2;
 	struct scsi_map_options options = { .progress = stop_soon,
-					    .arg = &left, .walk = true };
+					    .arg = &left };
 	struct bench b;
 
-	bench_open(&b, 8, UINT64_C(300000000), &h);
+	bench_open(&b, 2, UINT64_C(20000000000), &h);
 	options.block_bytes = b.spec->logical_bytes;
 	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
 	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
@@ -535,7 +513,6 @@ int main(void)
 	tcase_add_loop_test(tc, traps_of_old, 0,
 			    sizeof(traps) / sizeof(traps[0]));
 	tcase_add_test(tc, a_scratch_is_no_zone);
-	tcase_add_test(tc, a_walk_is_right_too);
 	tcase_add_test(tc, no_page_is_said);
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, settings_of_a_drive, 0, 2);
