@@ -176,6 +176,14 @@ static uint32_t odd_lower(const struct geom *geom, uint64_t track)
 	return lo;
 }
 
+int32_t geom_more(const struct geom *geom, uint64_t track)
+{
+	uint32_t i = odd_lower(geom, track);
+
+	return i < geom->odds_n && geom->odds[i].track == track ?
+		       geom->odds[i].more : 0;
+}
+
 /* Number of odd tracks that begin at or before an LBN. */
 static uint32_t odds_until(const struct geom *geom, uint64_t lbn)
 {

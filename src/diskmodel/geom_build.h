@@ -173,6 +173,9 @@ int geom_build_finish(struct geom_build *build, struct geom **geom);
 /* Sectors that go round a track: those on it, if that is not known. */
 uint32_t geom_around(const struct geom_track *track);
 
+/* How many sectors more a track holds than others of its sweep. */
+int32_t geom_more(const struct geom *geom, uint64_t track);
+
 /* What is to be changed of the tracks of a geometry. */
 struct geom_changer {
 	/* Of each in order: cylinder, surface, base (of its first sector),

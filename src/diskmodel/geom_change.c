@@ -21,13 +21,12 @@ uint32_t geom_around(const struct geom_track *track)
 static int change_all(const struct geom *geom,
 		      const struct geom_changer *changer, struct geom_build *b)
 {
-	uint32_t odd = 0;
 	int err = 0;
 
 	for (uint64_t i = 0; !err && i < geom_tracks(geom); i++) {
 		struct geom_track t;
 		struct geom_sweep s = { .count = 1 };
-		int32_t more = 0, idle;
+		int32_t more, idle;
 
 		if (changer->pause && i % PAUSE_TRACKS == PAUSE_TRACKS - 1)
 			changer->pause(changer->pause_arg);
@@ -38,8 +37,7 @@ static int change_all(const struct geom *geom,
 		s.base = t.start;
 		s.known = t.known;
 		changer->change(changer->arg, &t, &s);
-		if (odd < geom->odds_n && geom->odds[odd].track == i)
-			more = geom->odds[odd++].more;
+		more = geom_more(geom, i);
 		/* It is no odd one among larger ones if those hold no more. */
 		idle = s.around > t.sectors ? (int32_t)(s.around - t.sectors) :
 					      0;

@@ -12,12 +12,12 @@
 
 #include "base/sort.h"
 #include "diskmodel/geom_build.h"
-#include "extract/angle/anchor.h"
 #include "extract/angle/pitch.h"
 #include "extract/angle/skews.h"
 #include "extract/angle/trim.h"
 #include "extract/mech/reach.h"
 #include "extract/probe/calibrate.h"
+#include "extract/probe/middle.h"
 
 /* Reads of the first round, of each one after it, and of all, with such a turn;
  * shorter ones say less each, and there are more in the same time.  Those count
@@ -33,12 +33,23 @@
 #define CHOICES 12u
 #define ENDS 3u
 #define REPORT_READS 32u
+/* The track that holds the clock: so many are tried; it is read again after a
+ * while, sooner at first, as the period is not known well. */
 #define ANCHORS 16u
+#define LOCK_NS UINT64_C(6000000000)
+#define LOCK_FIRST_NS UINT64_C(1000000000)
+#define LOCKS_FIRST 12u
+/* Reads of a track of which one may be late; and of that one, which all others
+ * are told by. */
+#define READS 3u
+#define READS_WELL 9u
 
 struct trimming {
 	struct reader reader;
-	struct anchor anchor;
 	const struct geom *geom;
+	struct geom_track anchor;	/* holds the clock, ... */
+	double turned;		/* ... by that more than the geometry says */
+	unsigned locks;
 	struct geom *found;	/* with the first angles, where none were */
 	const struct trim_options *options;
 	struct skews *skews;
@@ -58,15 +69,79 @@ static int by_track(const void *a, const void *b)
 	return sort_order(x->track, y->track);
 }
 
+/* ---- The clock ---- */
+
+/* The first unit that begins on a track. */
+static uint64_t first_unit(const struct trimming *t,
+			   const struct geom_track *track)
+{
+	return reach_first(track, t->reader.unit_sectors) /
+	       t->reader.unit_sectors;
+}
+
+/* Where the geometry says that a unit ends. */
+static double angle_of(const struct trimming *t, uint64_t unit)
+{
+	uint32_t each = t->reader.unit_sectors;
+
+	return reach_angle(t->geom, unit * each, each);
+}
+
+/* By how much the geometry is turned, as the middle of some units of a track
+ * has it.  The first ones, where it does not matter how long a revolution of it
+ * is believed to be; downwards, as a read-ahead has got what is above. */
+static int read_track(struct trimming *t, const struct geom_track *track,
+		      unsigned reads, double *turned)
+{
+	uint64_t n = track->sectors / t->reader.unit_sectors, unit;
+	double v[READS_WELL], one, near = NAN;
+	unsigned k = 0;
+	int err = 0;
+
+	for (unsigned i = reads; i-- > 0 && !err;) {
+		unit = first_unit(t, track) + i % (n > 1 ? n - 1 : 1);
+		err = reader_read(&t->reader, unit, &one);
+		if (err || isnan(one))
+			continue;
+		one -= angle_of(t, unit);
+		near = k ? near : one;
+		v[k++] = near + phase_wrap(one - near);
+	}
+	*turned = k ? phase_part(middle_of(v, k)) : NAN;
+	return err;
+}
+
+/* When some seconds have passed since the last time. */
+static int lock(struct trimming *t)
+{
+	struct env *env = t->reader.prober->env;
+	struct phase *phase = &t->reader.phase;
+	double turned;
+	int err;
+
+	if (env_now_ns(env) < phase->locked_ns +
+		    (t->locks < LOCKS_FIRST ? LOCK_FIRST_NS : LOCK_NS))
+		return 0;
+	err = read_track(t, &t->anchor, READS, &turned);
+	if (err || isnan(turned))
+		return err;
+	phase_correct(phase, env_now_ns(env), phase_wrap(turned - t->turned),
+		      t->reader.noise);
+	t->locks++;
+	return 0;
+}
+
+/* ---- Reading where it pays ---- */
+
 /* A unit near one end of a track, of about every other near the other: that
  * tells how much goes round.  (Not of every other: a surface's tracks may all
  * have even numbers.)  The one of some that comes soonest. */
 static uint64_t choose_unit(struct trimming *t, const struct geom_track *track)
 {
 	struct env *env = t->reader.prober->env;
-	uint32_t each = t->reader.unit_sectors;
-	uint64_t first = anchor_unit(&t->anchor, track), best = first, at;
-	uint64_t units = track->sectors / each, end = units / ENDS + 1, from;
+	uint64_t first = first_unit(t, track), best = first, at, from;
+	uint64_t units = track->sectors / t->reader.unit_sectors;
+	uint64_t end = units / ENDS + 1;
 	double best_ns = INFINITY, ns;
 
 	from = track->index * UINT64_C(0x9e3779b97f4a7c15) >> 63 &&
@@ -75,8 +150,7 @@ static uint64_t choose_unit(struct trimming *t, const struct geom_track *track)
 		at = first + from + env_random(env) % end;
 		if (recent_has(&t->reader.recent, at))
 			continue;
-		ns = reader_cost(&t->reader, at, reach_angle(t->geom,
-					at * each, each) + t->anchor.base);
+		ns = reader_cost(&t->reader, at, angle_of(t, at) + t->turned);
 		if (ns >= best_ns)
 			continue;
 		best_ns = ns;
@@ -88,24 +162,12 @@ static uint64_t choose_unit(struct trimming *t, const struct geom_track *track)
 /* How many sectors tracks like that one hold, of which none has been lost. */
 static uint32_t usual(const struct geom *geom, const struct geom_track *track)
 {
-	uint32_t lo = 0, hi = geom->odds_n, mid;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (geom->odds[mid].track < track->index)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < geom->odds_n && geom->odds[lo].track == track->index)
-		return track->sectors - (uint32_t)geom->odds[lo].more;
-	return track->sectors;
+	return track->sectors - (uint32_t)geom_more(geom, track->index);
 }
 
 /* One reading, unless it can't be had. */
 static int look(struct trimming *t, uint64_t index)
 {
-	uint32_t each = t->reader.unit_sectors;
 	struct geom_track track;
 	double at, turn, base;
 	uint64_t unit;
@@ -114,11 +176,11 @@ static int look(struct trimming *t, uint64_t index)
 	geom_track_at(t->geom, index, &track);
 	unit = choose_unit(t, &track);
 	t->looked++;
-	at = reach_angle(t->geom, unit * each, each) + t->anchor.base;
+	at = angle_of(t, unit) + t->turned;
 	err = reader_expect(&t->reader, unit, at, &turn);
 	if (err || isnan(turn))
 		return err;
-	base = ldexp(track.start, -32) + t->anchor.base;
+	base = ldexp(track.start, -32) + t->turned;
 	t->read[t->n++] = (struct pitch_read){
 		.track = index,
 		.sectors = usual(t->geom, &track),
@@ -142,7 +204,7 @@ static int look_at(struct trimming *t, const uint64_t *list, size_t n)
 
 	for (size_t i = 0; i < n && !err && in_time(t); i++) {
 		at = 2 * i < n ? 2 * i : 2 * (n - i) - 1;
-		err = anchor_lock(&t->anchor);
+		err = lock(t);
 		if (!err)
 			err = look(t, list[at]);
 		if (!err && t->options->progress && i % REPORT_READS == 0)
@@ -286,23 +348,20 @@ static void known_track(const struct trimming *t, uint64_t from,
  * when that cannot be read. */
 static int hold(struct trimming *t)
 {
-	struct geom_track track;
-	double base = NAN;
+	struct env *env = t->reader.prober->env;
 	int err = 0;
 
-	t->anchor = (struct anchor){ .reader = &t->reader, .geom = t->geom };
-	known_track(t, t->tracks / 2, &track);
-	for (unsigned i = 0; i < ANCHORS && !err && isnan(base); i++) {
+	t->turned = NAN;
+	t->locks = 0;
+	known_track(t, t->tracks / 2, &t->anchor);
+	for (unsigned i = 0; i < ANCHORS && !err && isnan(t->turned); i++) {
 		if (i)
-			known_track(t, env_random(t->reader.prober->env) %
-				       t->tracks, &track);
-		err = anchor_read_well(&t->anchor, &track, &base);
+			known_track(t, env_random(env) % t->tracks,
+				    &t->anchor);
+		err = read_track(t, &t->anchor, READS_WELL, &t->turned);
 	}
-	if (!err && isnan(base))
-		err = -EIO;
-	if (!err)
-		anchor_drop(&t->anchor, &track, base);
-	return err;
+	t->reader.phase.locked_ns = env_now_ns(env);
+	return err ? err : isnan(t->turned) ? -EIO : 0;
 }
 
 static int begin(struct trimming *t, struct prober *prober)
@@ -320,9 +379,8 @@ static int begin(struct trimming *t, struct prober *prober)
 		return -EINVAL;
 	reader_init(&t->reader, prober, (double)t->options->period_ps / 1e3,
 		    prober->limits->physical_bytes / SECTOR_BYTES, 0);
-	t->anchor = (struct anchor){ .reader = &t->reader, .geom = t->geom };
 	known_track(t, t->tracks / 2, &track);
-	err = calibrate_reader(&t->reader, anchor_unit(&t->anchor, &track));
+	err = calibrate_reader(&t->reader, first_unit(t, &track));
 	return err ? err : hold(t);
 }
 
@@ -347,28 +405,24 @@ static int turn_all(struct trimming *t, struct geom **out)
 
 /* ---- Angles from nothing ---- */
 
-static int read_track(void *arg, uint64_t index, bool surely, double *at)
+static int read_angle(void *arg, uint64_t index, bool surely, double *at)
 {
 	struct trimming *t = arg;
 	struct geom_track track;
-	int err = anchor_lock(&t->anchor);
+	int err = lock(t);
 
 	geom_track_at(t->geom, index, &track);
 	if (!err && t->options->progress)
 		err = t->options->progress(t->options->arg, (double)index /
 					   (double)t->tracks);
-	if (err)
-		return err;
-	return surely ? anchor_read_some(&t->anchor, &track, at) :
-			anchor_read(&t->anchor, anchor_unit(&t->anchor, &track),
-				    at);
+	return err ? err : read_track(t, &track, surely ? READS : 1, at);
 }
 
 /* The geometry from here on. */
 static int find_angles(struct trimming *t, struct prober *prober)
 {
 	const struct skews_reader reader = {
-		.read = read_track, .arg = t,
+		.read = read_angle, .arg = t,
 		.tolerance = t->reader.tolerance,
 	};
 	struct skews *skews = NULL;
