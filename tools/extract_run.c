@@ -74,23 +74,6 @@ static bool known(const struct extract_run *run, enum profile_part part)
 	return run->state->profile->part[part].confidence_ppm > 0;
 }
 
-static void found(struct profile *p, enum profile_part part,
-		  enum profile_method how, uint32_t ppm)
-{
-	p->part[part].method = ppm ? how : PROFILE_NONE;
-	p->part[part].confidence_ppm = ppm;
-}
-
-/* Forgets the seek curve: its distances were counted in cylinders that have
- * been redefined. */
-static void forget_seeks(struct profile *p)
-{
-	found(p, PROFILE_SEEK, PROFILE_NONE, 0);
-	free(p->mech.seek);
-	p->mech.seek = NULL;
-	p->mech.seek_n = 0;
-}
-
 /* ---- The stages ---- */
 
 static enum extract_end end_of_period(enum period_verdict verdict)
@@ -134,7 +117,7 @@ static int run_period(void *arg)
 		return -EOPNOTSUPP;
 	}
 	p->mech.period_ps = period.period_ps;
-	found(p, PROFILE_PERIOD, PROFILE_TIMING, SURE_PPM);
+	profile_found(p, PROFILE_PERIOD, PROFILE_TIMING, SURE_PPM);
 	msg_info("period %.6f ms (%.2f rpm), known to %.1f millionths; noise "
 		 "%.0f us, %.1f %% late%s", (double)period.period_ps / 1e9,
 		 60e12 / (double)period.period_ps, period.sigma_ppm,
@@ -168,15 +151,15 @@ static int map_keep(struct mapping *m)
 	 * they are found again. */
 	if (known(run, PROFILE_SURFACES) ||
 	    (p->part[PROFILE_SEEK].method == PROFILE_TRACE && geom_known(geom)))
-		forget_seeks(p);
-	found(p, PROFILE_SURFACES, PROFILE_NONE, 0);
+		profile_forget_seeks(p);
+	profile_found(p, PROFILE_SURFACES, PROFILE_NONE, 0);
 	/* The period of the map is used only if it is known better than the one
 	 * that was measured before. */
 	if (run->map.period_ns > 0 && run->map.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(run->map.period_ns * 1e3 + 0.5);
 	if (geom_known(geom)) {
-		found(p, PROFILE_BOUNDARIES, PROFILE_TIMING, SURE_PPM);
-		found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
+		profile_found(p, PROFILE_BOUNDARIES, PROFILE_TIMING, SURE_PPM);
+		profile_found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
 	}
 	json_decref(run->state->map);
 	run->state->map = map_save(m->map);
@@ -230,7 +213,7 @@ static int run_translate(void *arg)
 		return 0;
 	err = extract_scsi(&scsi, &why);
 	if (!err)
-		forget_seeks(run->state->profile);
+		profile_forget_seeks(run->state->profile);
 	if (err == -ERANGE)
 		msg_warn("%s: %s: they are measured by timing", run->scsi, why);
 	else if (why)
@@ -313,7 +296,7 @@ static int trim(struct extract_run *run, bool unknown)
 	geom_free(p->geom);
 	p->geom = geom;
 	if (unknown)
-		found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
+		profile_found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
 	if (unknown || stats.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
 	msg_info("angles are known to %.2f %% of a revolution, by %" PRIu64
@@ -339,7 +322,8 @@ static int run_heads(void *arg)
 			    &heads, &geom);
 	if (err)
 		return err;
-	found(p, PROFILE_SURFACES, PROFILE_TIMING, heads.confidence_ppm);
+	profile_found(p, PROFILE_SURFACES, PROFILE_TIMING,
+		      heads.confidence_ppm);
 	if (heads.order == HEADS_UNKNOWN) {
 		msg_info("surfaces can't be told: each track counts as a "
 			 "cylinder");
@@ -347,7 +331,7 @@ static int run_heads(void *arg)
 	}
 	geom_free(p->geom);
 	p->geom = geom;
-	forget_seeks(p);
+	profile_forget_seeks(p);
 	if (heads.order == HEADS_CYLINDER)
 		msg_info("%s in cylinder order%s",
 			 count_text(heads.surfaces, "surface").s,
@@ -424,15 +408,15 @@ static int judge_translated(struct extract_run *run)
 	if (!v->wrong)
 		return 0;
 	if (v->wrong > v->right / TRANSLATED_WRONG) {
-		found(p, PROFILE_BOUNDARIES, PROFILE_NONE, 0);
-		found(p, PROFILE_ANGLES, PROFILE_NONE, 0);
+		profile_found(p, PROFILE_BOUNDARIES, PROFILE_NONE, 0);
+		profile_found(p, PROFILE_ANGLES, PROFILE_NONE, 0);
 		run->verdict = "what it tells of its tracks is not what is "
 			       "measured";
 		return -EOPNOTSUPP;
 	}
-	found(p, PROFILE_ANGLES, PROFILE_TIMING,
-	      (uint32_t)((uint64_t)SURE_PPM * v->right /
-			 (v->right + v->wrong)));
+	profile_found(p, PROFILE_ANGLES, PROFILE_TIMING,
+		      (uint32_t)((uint64_t)SURE_PPM * v->right /
+				 (v->right + v->wrong)));
 	msg_info("%u of %u angles at the ends of tracks are not right",
 		 v->wrong, v->wrong + v->right);
 	*v = (struct verify){ .right = v->right,
@@ -454,9 +438,9 @@ static int run_verify(void *arg)
 	if (!err && how == PROFILE_SCSI)
 		return judge_translated(run);
 	if (v->wrong)
-		found(p, PROFILE_BOUNDARIES, how,
-		      (uint32_t)((uint64_t)SURE_PPM * v->right /
-				 (v->right + v->wrong)));
+		profile_found(p, PROFILE_BOUNDARIES, how,
+			      (uint32_t)((uint64_t)SURE_PPM * v->right /
+					 (v->right + v->wrong)));
 	return err;
 }
 

@@ -50,12 +50,11 @@ static void translation_take(struct profile *profile,
 {
 	geom_free(profile->geom);
 	profile->geom = map->geom;
-	profile->part[PROFILE_BOUNDARIES].method = PROFILE_SCSI;
-	profile->part[PROFILE_BOUNDARIES].confidence_ppm =
-		PROFILE_CERTAIN_PPM;
-	profile->part[PROFILE_SURFACES] = profile->part[PROFILE_BOUNDARIES];
-	profile->part[PROFILE_ANGLES].method = PROFILE_NONE;
-	profile->part[PROFILE_ANGLES].confidence_ppm = 0;
+	profile_found(profile, PROFILE_BOUNDARIES, PROFILE_SCSI,
+		      PROFILE_CERTAIN_PPM);
+	profile_found(profile, PROFILE_SURFACES, PROFILE_SCSI,
+		      PROFILE_CERTAIN_PPM);
+	profile_found(profile, PROFILE_ANGLES, PROFILE_NONE, 0);
 	msg_info("%" PRIu64 " tracks by %" PRIu64 " translations; %" PRIu64
 		 " hold fewer blocks than their neighbours, %" PRIu64
 		 " none; %u looked at again", map->tracks, map->translations,

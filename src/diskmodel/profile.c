@@ -128,6 +128,21 @@ const char *profile_verify(const struct profile *profile)
 
 /* ---- Making ---- */
 
+void profile_found(struct profile *p, enum profile_part part,
+		   enum profile_method how, uint32_t ppm)
+{
+	p->part[part].method = ppm ? how : PROFILE_NONE;
+	p->part[part].confidence_ppm = ppm;
+}
+
+void profile_forget_seeks(struct profile *p)
+{
+	profile_found(p, PROFILE_SEEK, PROFILE_NONE, 0);
+	free(p->mech.seek);
+	p->mech.seek = NULL;
+	p->mech.seek_n = 0;
+}
+
 void profile_free(struct profile *profile)
 {
 	if (!profile)

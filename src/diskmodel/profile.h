@@ -82,6 +82,14 @@ struct profile *profile_from_geom(struct geom *geom, enum profile_method how);
 int profile_copy(const struct profile *profile, struct profile **copy);
 void profile_free(struct profile *profile);
 
+/* A part is known in that way, and how surely; 0: it is not known. */
+void profile_found(struct profile *profile, enum profile_part part,
+		   enum profile_method how, uint32_t ppm);
+
+/* Forgets the seek curve: its distances are counted in cylinders, which have
+ * been redefined. */
+void profile_forget_seeks(struct profile *profile);
+
 /* The compact record of a profile in the file system. profile_encode allocates
  * *buf. profile_decode trusts nothing: -EBADMSG or -EUCLEAN with the reason
  * through msg. The record of a geometry alone (geom_encode) is read as a

@@ -21,12 +21,6 @@
 /* Digits of what is kept of angles. */
 #define PRECISION 8
 
-static void found(struct profile *profile, enum profile_part part)
-{
-	profile->part[part].method = PROFILE_TIMING;
-	profile->part[part].confidence_ppm = SURE_PPM;
-}
-
 void measure_keep_state(struct profile *p, const struct map *map,
 			unsigned done)
 {
@@ -50,18 +44,9 @@ void measure_keep_state(struct profile *p, const struct map *map,
 static void keep(struct profile *p)
 {
 	if (geom_known(p->geom)) {
-		found(p, PROFILE_BOUNDARIES);
-		found(p, PROFILE_ANGLES);
+		profile_found(p, PROFILE_BOUNDARIES, PROFILE_TIMING, SURE_PPM);
+		profile_found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
 	}
-}
-
-static void forget_seeks(struct profile *p)
-{
-	p->part[PROFILE_SEEK].method = PROFILE_NONE;
-	p->part[PROFILE_SEEK].confidence_ppm = 0;
-	free(p->mech.seek);
-	p->mech.seek = NULL;
-	p->mech.seek_n = 0;
 }
 
 void measure_keep_heads(struct profile *p, struct geom *geom,
@@ -69,9 +54,8 @@ void measure_keep_heads(struct profile *p, struct geom *geom,
 {
 	geom_free(p->geom);
 	p->geom = geom;
-	p->part[PROFILE_SURFACES].method = PROFILE_TIMING;
-	p->part[PROFILE_SURFACES].confidence_ppm = sure_ppm;
-	forget_seeks(p);
+	profile_found(p, PROFILE_SURFACES, PROFILE_TIMING, sure_ppm);
+	profile_forget_seeks(p);
 }
 
 /* The map knows nothing of surfaces.  Where the profile did, its seeks are by
@@ -91,9 +75,8 @@ static int keep_places(struct profile *p, const struct geom *was)
 		p->geom = geom;
 		return 0;
 	}
-	p->part[PROFILE_SURFACES].method = PROFILE_NONE;
-	p->part[PROFILE_SURFACES].confidence_ppm = 0;
-	forget_seeks(p);
+	profile_found(p, PROFILE_SURFACES, PROFILE_NONE, 0);
+	profile_forget_seeks(p);
 	return 0;
 }
 
@@ -134,10 +117,9 @@ int measure_recall(const struct profile *profile, struct map *map,
 	return err;
 }
 
-static void found_by(struct profile *p, enum profile_part part, uint32_t ppm)
+static void found(struct profile *p, enum profile_part part, uint32_t ppm)
 {
-	p->part[part].method = ppm ? PROFILE_TIMING : PROFILE_NONE;
-	p->part[part].confidence_ppm = ppm;
+	profile_found(p, part, PROFILE_TIMING, ppm);
 }
 
 static int keep_seeks(struct profile *p, const struct mech *m)
@@ -168,12 +150,12 @@ int measure_keep_mech(struct profile *p, const struct mech *m)
 	p->mech.zero_latency_read = m->zero_latency;
 	p->mech.zero_latency_write = m->zero_latency;
 	p->read_ahead_sectors = m->read_ahead_sectors;
-	found_by(p, PROFILE_OVERHEAD, m->overhead_ppm);
-	found_by(p, PROFILE_SWITCH, m->head_switch_ppm);
-	found_by(p, PROFILE_SETTLE, m->write_settle_ppm);
-	found_by(p, PROFILE_ZERO_LATENCY, m->zero_latency_ppm);
-	found_by(p, PROFILE_READ_AHEAD, m->read_ahead_ppm);
-	found_by(p, PROFILE_SEEK, m->seek_ppm);
+	found(p, PROFILE_OVERHEAD, m->overhead_ppm);
+	found(p, PROFILE_SWITCH, m->head_switch_ppm);
+	found(p, PROFILE_SETTLE, m->write_settle_ppm);
+	found(p, PROFILE_ZERO_LATENCY, m->zero_latency_ppm);
+	found(p, PROFILE_READ_AHEAD, m->read_ahead_ppm);
+	found(p, PROFILE_SEEK, m->seek_ppm);
 	return 0;
 }
 
@@ -183,7 +165,7 @@ void measure_keep_period(struct profile *p, const struct prober *prober,
 	p->mech.period_ps = period_ps;
 	p->physical_bytes = prober->limits->physical_bytes;
 	p->made_wall_ns = env_wall_ns(prober->env);
-	found(p, PROFILE_PERIOD);
+	profile_found(p, PROFILE_PERIOD, PROFILE_TIMING, SURE_PPM);
 }
 
 /* A measurement that has to end within a given time. */
