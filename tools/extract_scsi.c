@@ -83,10 +83,11 @@ static int translation_map(struct translation *t,
 		geom_free(map->geom);
 		err = -EUCLEAN;
 	}
-	if (err != -EUCLEAN)
-		return err;
-	*why = "its translations contradict each other";
-	return -ERANGE;
+	if (err == -EUCLEAN)
+		*why = "its translations contradict each other";
+	else if (err == -ENODATA || err == -EIO)
+		*why = "it does not tell where some of its blocks are";
+	return *why ? -ERANGE : err;
 }
 
 int extract_scsi(const struct extract_scsi *scsi, const char **why)

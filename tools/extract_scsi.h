@@ -21,7 +21,7 @@ struct extract_scsi {
 /*
  * Puts the boundaries of tracks into the state's profile, as the drive
  * translates its addresses; angles remain unknown.  -EOPNOTSUPP: it is not
- * measurable in this way, *why says the reason; -ERANGE: not up to its end, or
+ * measurable in this way, *why says the reason; -ERANGE: not all of it, or
  * the answers contradict each other, and timing remains; errors of the port;
  * -EINTR.
  */

@@ -175,7 +175,7 @@ static int map_add(struct scsi_mapping *m, uint64_t count, uint32_t blocks)
 	const struct order_slot *slot = map_slot(m);
 	struct track_run run = {
 		.step = slot->step, .count = (uint32_t)count,
-		.blocks = blocks, .usual = slot->blocks, .known = true,
+		.blocks = blocks, .usual = slot->blocks,
 	};
 
 	order_place(&m->order, m->track, &run.place);
@@ -464,33 +464,6 @@ static int map_step(struct scsi_mapping *m)
 
 /* ---- the whole ---- */
 
-/* Blocks that the drive says nothing of: up to the next track's beginning. */
-static int map_skip(struct scsi_mapping *m)
-{
-	struct track_run run = { .count = 1 };
-	uint64_t step, end = m->ask.blocks, at;
-	struct ask_spot spot;
-	int err;
-
-	for (step = 1024; m->first + step < m->ask.blocks; step *= 2) {
-		at = m->first + step;
-		if (ask_where(&m->ask, at, &spot))
-			continue;
-		if (!ask_end(&m->ask, at, &spot.place, at + 1024, &end, &spot))
-			break;
-		end = m->ask.blocks;
-	}
-	if (m->order.slots)
-		map_end_order(m);
-	for (err = 0; !err && m->first < end; m->first += run.blocks) {
-		step = end - m->first;
-		run.blocks = run.usual = step < 4096 ? (uint32_t)step : 4096;
-		err = runs_add(&m->runs, &run);
-	}
-	map_safe(m);
-	return err;
-}
-
 static int map_all(struct scsi_mapping *m)
 {
 	const struct scsi_map_options *o = m->options;
@@ -500,8 +473,6 @@ static int map_all(struct scsi_mapping *m)
 	map_safe(m);
 	while (!err && (m->first < o->blocks || !(err = map_doubt(m)))) {
 		err = map_step(m);
-		if (err == -ENODATA || err == -EIO)
-			err = map_skip(m);
 		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
 		    !o->progress(o->arg, m->first, o->blocks))
 			err = -EINTR;

@@ -110,7 +110,7 @@ static unsigned last_slots(const struct track_runs *runs,
 	struct order_slot *s = NULL;
 	unsigned n = 0;
 
-	for (size_t i = runs->n; i-- > 0 && runs->v[i].known;) {
+	for (size_t i = runs->n; i-- > 0;) {
 		run = &runs->v[i];
 		if (s && run->step && s->step == run->step &&
 		    s->head == run->place.head &&

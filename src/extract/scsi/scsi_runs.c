@@ -16,7 +16,7 @@ static bool goes_on(const struct track_run *last, const struct track_run *run)
 {
 	return run->step && last->step == run->step &&
 	       last->place.head == run->place.head &&
-	       last->known == run->known && last->blocks == run->blocks &&
+	       last->blocks == run->blocks &&
 	       last->usual == run->usual &&
 	       last->place.cylinder + (int64_t)last->count * last->step ==
 		       run->place.cylinder &&
@@ -43,8 +43,7 @@ int runs_add(struct track_runs *runs, const struct track_run *run)
  * order? */
 static bool alike(const struct track_run *a, const struct track_run *b)
 {
-	return a->place.head == b->place.head && a->known == b->known &&
-	       a->usual == b->usual;
+	return a->place.head == b->place.head && a->usual == b->usual;
 }
 
 /*
@@ -92,7 +91,7 @@ static int add_run(struct geom_build *b, const struct track_run *run,
 	int64_t more = (int64_t)run->blocks - run->usual;
 	uint64_t first = geom_build_tracks(b);
 	/* A track that lacks more than slips is of another zone. */
-	bool odd = run->known && more && -more <= run->usual / LITTLE;
+	bool odd = more && -more <= run->usual / LITTLE;
 
 	for (uint32_t i = 0; odd && i < run->count; i++)
 		if (geom_build_odd(b, first + i, (int32_t)(more * unit)))
@@ -104,7 +103,7 @@ static int add_run(struct geom_build *b, const struct track_run *run,
 		.cylinder = run->place.cylinder,
 		.surface = (int32_t)run->place.head,
 		.cylinder_step = run->step,
-		.known = run->known,
+		.known = true,
 	});
 }
 

@@ -4,7 +4,6 @@
 #ifndef TRAX_SCSI_SCSI_RUNS_H
 #define TRAX_SCSI_SCSI_RUNS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +22,6 @@ struct track_run {
 	uint32_t blocks;
 	uint32_t usual;		/* blocks that tracks of its surface and zone
 				 * hold, if nothing is slipped */
-	bool known;
 };
 
 struct track_runs {
