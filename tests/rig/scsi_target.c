@@ -124,7 +124,8 @@ static bool place_put(const struct scsi_target *t, uint64_t block,
 	put_be(place.cylinder, address, 3);
 	put_be(place.head, address + 3, 1);
 	put_be(place.sector, address + 4, 4);
-	return place.cylinder < 1u << 24;
+	return place.cylinder < 1u << 24 &&
+	       !(t->habits.no_end && block + 1 == t->blocks);
 }
 
 /* Fills the address; false: there is none. */

@@ -14,6 +14,7 @@
 struct scsi_target_habits {
 	uint32_t block_bytes;	/* bytes of a block; 0: 512 */
 	bool no_page;		/* translates nothing */
+	bool no_end;		/* or not the last block */
 	bool short_only;	/* knows 32-bit blocks only */
 	bool last_page_only;	/* it refuses RECEIVE with PCV */
 	bool two_places;	/* a block's second one, behind the first */

@@ -324,6 +324,24 @@ START_TEST(timing_of_another_drive)
 }
 END_TEST
 
+/* A drive that does not tell where all of its tracks are is measured by
+ * timing. */
+START_TEST(timing_where_scsi_does_not_reach)
+{
+	struct model_error j;
+	struct rig r;
+
+	open_scsi(&r, 821, UINT64_C(300000000),
+		  (struct scsi_target_habits){ .no_end = true });
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_BOUNDARIES].method,
+			 PROFILE_TIMING);
+	ck_assert_uint_gt(j.right, 100);
+	close_drive(&r);
+}
+END_TEST
+
 /* What is no use says why. */
 START_TEST(a_drive_of_no_use_says_why)
 {
@@ -563,6 +581,7 @@ int main(void)
 	tcase_add_loop_test(tc, scsi_goes_on, 0, 3);
 	tcase_add_test(tc, timing_then_scsi);
 	tcase_add_test(tc, timing_of_another_drive);
+	tcase_add_test(tc, timing_where_scsi_does_not_reach);
 	tcase_add_test(tc, a_drive_of_no_use_says_why);
 	tcase_add_test(tc, progress_in_lines);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
