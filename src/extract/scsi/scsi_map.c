@@ -49,7 +49,7 @@
  * where so many last tracks of a region had the size that they have. */
 #define PUSHED 3u
 #define PUSHED_SEEN 8u
-#define PROGRESS_EACH 256u
+#define PROGRESS_EACH 16u
 
 /* A track ahead and its first block. */
 struct fact {

@@ -37,8 +37,8 @@ struct scsi_map {
 };
 
 /*
- * -EUCLEAN: translations contradict each other; -ENODATA: the drive says nothing
- * of some blocks.  Nothing is believed then.
+ * -EUCLEAN: translations contradict each other; -ENODATA: the drive says
+ * nothing of some blocks.  Nothing is believed then.
  * Errors of the port.
  */
 int scsi_map_make(struct translate *translate,

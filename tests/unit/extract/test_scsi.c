@@ -407,7 +407,9 @@ START_TEST(interrupted)
 					    .arg = &left };
 	struct bench b;
 
-	bench_open(&b, 2, UINT64_C(20000000000), &h);
+	bench_open_as(&b, (struct specgen){
+		.seed = 2, .bytes = UINT64_C(73000000000), .slipped = 0.022,
+		.cache = -1, .zero_latency = -1 }, &h);
 	options.block_bytes = b.spec->logical_bytes;
 	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
 	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
