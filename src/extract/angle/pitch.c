@@ -16,8 +16,6 @@
 /* In standard deviations: of a pair, of a slope. */
 #define PAIR_DOUBT 4.0
 #define SURE 5.0
-/* The same of a pitch that others have. */
-#define LIKELY 3.0
 /* Less than this is none; more are late readings near one place. */
 #define LEAST 0.002
 #define MOST 0.2
@@ -91,42 +89,8 @@ static double clear_slope(const struct sum *s, double noise)
 	       fabs(slope) >= SURE * M_SQRT2 * noise / sqrt(s->xx) ? slope : 0;
 }
 
-/* By how much less wrong readings are with a slope, in standard deviations. */
-static double better(const struct sum *s, double slope, double noise)
-{
-	double square = slope * (2 * s->xy - slope * s->xx);
-
-	return square > 0 ? sqrt(square / 2) / noise : 0;
-}
-
-/* As many around as on it, or as around others of so many? */
-static uint32_t likely(const struct pitch *all, size_t n,
-		       const struct pitch *p, const struct sum *s,
-		       double noise)
-{
-	double best = LIKELY, by;
-	uint32_t found = p->around;
-
-	by = better(s, (double)p->around / p->sectors - 1, noise);
-	if (by > best) {
-		best = by;
-		found = p->sectors;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (all[i].sectors != p->sectors)
-			continue;
-		by = better(s, (double)p->around / all[i].around - 1, noise);
-		if (by > best) {
-			best = by;
-			found = all[i].around;
-		}
-	}
-	return found;
-}
-
 /* How many sectors really go round tracks like these. */
 static uint32_t around(const struct pitch_read *read, size_t n,
-		       const struct pitch *all, size_t many,
 		       const struct pitch *p, double noise, uint32_t unit)
 {
 	struct sum s = slope_of(read, n, p, steep_slope(read, n, p), FAR);
@@ -140,7 +104,7 @@ static uint32_t around(const struct pitch_read *read, size_t n,
 		return p->around;
 	slope = clear_slope(&s, noise);
 	if (slope == 0)
-		return likely(all, many, p, &s, noise);
+		return p->around;
 	right = (uint32_t)lrint(p->around / (1 + slope) / unit) * unit;
 	return right < p->sectors ? p->sectors : right;
 }
@@ -158,8 +122,7 @@ size_t pitch_find(const struct pitch_read *read, size_t n, double noise,
 							read[i].around, 0 };
 	}
 	for (k = 0; k < seen; k++)
-		pitch[k].right = around(read, n, pitch, seen, &pitch[k], noise,
-					unit);
+		pitch[k].right = around(read, n, &pitch[k], noise, unit);
 	for (k = 0; k < seen; k++) {
 		if (pitch[k].right != pitch[k].around)
 			pitch[found++] = pitch[k];

@@ -256,30 +256,6 @@ START_TEST(finds_steep_pitches)
 }
 END_TEST
 
-/* Too few to be sure by themselves; but others of that size are not so. */
-START_TEST(believes_what_others_are)
-{
-	struct pitch_read read[READS];
-	struct pitch pitch[PITCH_MOST];
-	uint64_t state = 6;
-
-	for (unsigned i = 0; i < READS; i++) {
-		bool few = i >= 40 && i < 54;
-		struct pitch_read *r = &read[i];
-
-		*r = (struct pitch_read){
-			.track = i, .sectors = 776, .around = few ? 776 : 784,
-			.part = i % 2 ? 0.9 : 0.1,
-		};
-		r->late = 0.003 * spread(&state);
-		r->late += few ? r->part * (776.0 / 784 - 1) : 0;
-	}
-	ck_assert_uint_eq(pitch_find(read, READS, 0.0025, 8, pitch), 1);
-	ck_assert_uint_eq(pitch[0].around, 776);
-	ck_assert_uint_eq(pitch[0].right, 784);
-}
-END_TEST
-
 /* All read near one place, some of them late: that is no slope. */
 START_TEST(no_pitch_of_one_place)
 {
@@ -419,7 +395,6 @@ int main(void)
 	tcase_add_test(tc, nothing_known_is_nothing_to_trim);
 	tcase_add_test(tc, finds_pitches);
 	tcase_add_test(tc, finds_steep_pitches);
-	tcase_add_test(tc, believes_what_others_are);
 	tcase_add_test(tc, no_pitch_of_one_place);
 	tcase_add_test(tc, smooths_up_to_a_jump);
 	tcase_add_test(tc, pauses_in_between);
