@@ -4,9 +4,8 @@
  * The angle from the beginning of a track to that of the next is the same
  * whatever was slipped on it.  The most common one, and the most common of what
  * is left, are skews; how far their measurements scatter says what is one and
- * what is two.  A track that was slipped as a whole counts as usual, and so
- * does what only strays from a skew that is far more common.  All else is the
- * end of a zone, or a wrong angle.
+ * what is two.  A track that was slipped as a whole counts as usual.  All else
+ * is the end of a zone, or a wrong angle.
  */
 #include "extract/surface/symbols.h"
 
@@ -25,10 +24,6 @@
 #define TOLERANCE_MOST 0.025
 #define DEVIATIONS 6
 #define COMMON_LEAST 6u
-/* So many tolerances beside one that is so much more common are what strays
- * from it. */
-#define TAIL 3.5
-#define TAIL_RARE 60u
 /* So many slipped tracks in a row. */
 #define SLIPPED_MOST 3
 #define SIZES_ALIKE 256u
@@ -144,16 +139,11 @@ static void find_skews(struct finder *f)
 	}
 }
 
-/* Behind a track that was slipped as a whole twice the usual skew is left; or
- * does it only stray from another one? */
+/* Behind a track that was slipped as a whole twice the usual skew is left. */
 static bool is_usual(const struct finder *f, unsigned k)
 {
 	for (int n = 1; n <= 1 + SLIPPED_MOST; n++)
 		if (off(f->skew[k], n * f->skew[0]) <= n * f->tolerance)
-			return true;
-	for (unsigned j = 0; j < k; j++)
-		if (off(f->skew[j], f->skew[k]) <= TAIL * f->tolerance &&
-		    f->s->common[k] < f->s->common[j] / TAIL_RARE)
 			return true;
 	return false;
 }
