@@ -290,22 +290,30 @@ static void drive_gather(struct beside *b, uint64_t turns)
 	}
 }
 
-void beside_close(struct beside *b)
+/* Notes what has happened so far. */
+static void look(struct beside *b)
 {
 	struct moves_status status;
 	struct tree_stats stats;
 
-	drive_gather(b, UINT64_MAX);
 	tree_get_stats(b->fs->tree, &stats);
-	b->spilled += stats.spills;
-	b->gathered += stats.gathered;
-	b->lined += stats.lined;
+	b->spilled = stats.spills;
+	b->gathered = stats.gathered;
+	b->lined = stats.lined;
+	if (!b->mover)
+		return;
+	moves_get_status(b->mover, &status);
+	b->begun = status.begun;
+}
+
+void beside_close(struct beside *b)
+{
+	drive_gather(b, UINT64_MAX);
+	look(b);
 	if (has_files(b))
 		file_forget(b, b->dir);
 	if (!b->mover)
 		return;
-	moves_get_status(b->mover, &status);
-	b->begun += status.begun;
 	moves_close(b->mover);
 	b->mover = NULL;
 }
@@ -397,6 +405,7 @@ void beside_work(struct beside *b)
 		work_spills(b);
 	if (b->kinds.gathers)
 		work_gathers(b);
+	look(b);
 }
 
 bool beside_gathers_at(const struct beside *b, uint64_t event)

@@ -63,6 +63,9 @@
 #define MEMORY_BYTES (32u << 20)
 #define COPIES 16u
 #define OPS_BETWEEN 5u
+/* So many times the operations at most, when what is to be cut at does not
+ * come. */
+#define OPS_TIMES 6u
 #define STORM_OPS 400u
 #define STORM_SECONDS 40u
 #define STORM_TURNS 300u
@@ -602,8 +605,12 @@ static void run_gaps(struct config *config, struct oracle *oracle,
 static void run_beside(struct config *config, struct oracle *oracle,
 		       struct fs *fs, struct world *world)
 {
+	const unsigned most = OPS_TIMES * config->ops;
+
 	beside_open(config->beside, fs, world);
-	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
+	for (unsigned done = 0; done < config->ops ||
+				(done < most && beside_idle(config->beside));
+	     done += OPS_BETWEEN) {
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 		beside_work(config->beside);
 	}
