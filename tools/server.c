@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/msg.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "disk/disk.h"
 #include "format/format.h"
 #include "fs/grow.h"
@@ -40,9 +41,10 @@ int server_open_fs(struct server *s, bool read_only)
 	return rc;
 }
 
-static uint64_t idle_ns(const struct mount_settings *set)
+static void set_quiet(struct server *s, const struct mount_settings *set)
 {
-	return set->idle_minutes * UINT64_C(60000000000);
+	fs_set_quiet(s->fs, set->quiet_ms * NS_PER_MS,
+		     set->idle_minutes * 60 * NS_PER_SECOND);
 }
 
 int server_start_tasks(struct server *s)
@@ -52,9 +54,7 @@ int server_start_tasks(struct server *s)
 
 	if (rc)
 		return rc;
-	if (set->quiet_ms)
-		scrub_set_quiet(s->scrub, set->quiet_ms * UINT64_C(1000000));
-	scrub_set_sleep(s->scrub, idle_ns(set));
+	set_quiet(s, set);
 	fs_set_budget(s->fs, set->budget_ppm);
 	if (set->refine)
 		rc = refine_open(s->fs, &s->refine);
@@ -63,8 +63,6 @@ int server_start_tasks(struct server *s)
 	/* Without rotation a better place gains nothing. */
 	if (!rc && set->moves && s->disk->limits.rotational)
 		rc = moves_open(s->fs, &s->moves);
-	if (s->moves)
-		moves_set_sleep(s->moves, idle_ns(set));
 	session_set_tasks(s->session, s->scrub, s->refine, s->scans, s->moves);
 	return rc;
 }
@@ -191,11 +189,7 @@ int server_remount(void *arg, const char *list, char *why, size_t bytes)
 	fs_set_access_times(s->fs, next.noatime, next.strictatime,
 			    next.nodiratime);
 	fs_set_budget(s->fs, next.budget_ppm);
-	if (next.quiet_ms)
-		scrub_set_quiet(s->scrub, next.quiet_ms * UINT64_C(1000000));
-	scrub_set_sleep(s->scrub, idle_ns(&next));
-	if (s->moves)
-		moves_set_sleep(s->moves, idle_ns(&next));
+	set_quiet(s, &next);
 	msg_info("%s: remounted %s", s->name,
 		 next.read_only ? "read-only" : "for writing");
 	return 0;

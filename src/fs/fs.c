@@ -36,6 +36,7 @@
 #include "fs/place/late_place.h"
 #include "fs/place/small_readahead.h"
 #include "fs/replica/access_trace.h"
+#include "sched/freeblock/freeblock.h"
 
 /* Without the mount option commit=, changes wait at most 5 seconds in memory
  * before the log is written, as in ext4. */
@@ -293,8 +294,6 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 {
 	const struct fs_row *row;
 
-	if (op->type != FS_FORGET)
-		access_trace_op(fs);
 	queue_set_own(fs->queue, false);
 	op_begin(fs, op);
 	if ((unsigned)op->type >= FS_OP_TYPES) {
@@ -408,6 +407,13 @@ void fs_set_access_times(struct fs *fs, bool noatime, bool strictatime,
 void fs_set_budget(struct fs *fs, unsigned ppm)
 {
 	queue_set_budget(fs->queue, ppm);
+}
+
+void fs_set_quiet(struct fs *fs, uint64_t quiet_ns, uint64_t sleep_ns)
+{
+	if (quiet_ns)
+		freeblock_set_quiet(fs->queue, quiet_ns);
+	freeblock_set_sleep(fs->queue, sleep_ns);
 }
 
 /* ---- Node tracks ---- */

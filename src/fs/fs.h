@@ -405,4 +405,10 @@ void fs_set_access_times(struct fs *fs, bool noatime, bool strictatime,
  * queue_set_budget. */
 void fs_set_budget(struct fs *fs, unsigned ppm);
 
+/* Sets the least time without operations of users after which they are quiet,
+ * for all background work (0: 100 ms, or as before), and that after which the
+ * drive may spin down (0: never): see fs/op/quiet.h.  Without background tasks
+ * there is nothing to be set. */
+void fs_set_quiet(struct fs *fs, uint64_t quiet_ns, uint64_t sleep_ns);
+
 #endif

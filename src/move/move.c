@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "fs/op/op.h"
+#include "fs/op/quiet.h"
 #include "move/move_internal.h"
 
 /* The data of all moves takes at most this part of the memory of the file
@@ -38,8 +39,6 @@
 /* Longest time that cleaning waits for order: a pass over a large file system
  * takes days. */
 #define ORDER_FIRST_NS UINT64_C(3600000000000)
-/* Users are quiet when they have submitted no operation for this long. */
-#define QUIET_NS UINT64_C(1000000000)
 #define LOOK_NS UINT64_C(1000000000)
 /* While users are quiet a checkpoint follows after this many sectors have been
  * brought together: as many as all moves have at a time. */
@@ -79,11 +78,6 @@ void moves_pause(struct moves *moves, bool paused)
 {
 	moves->status.paused = paused;
 	moves_store(moves);
-}
-
-void moves_set_sleep(struct moves *moves, uint64_t sleep_ns)
-{
-	moves->sleep_ns = sleep_ns;
 }
 
 static unsigned under_way(const struct moves *moves)
@@ -143,12 +137,6 @@ void moves_close(struct moves *moves)
 
 /* ---- When the next one begins ---- */
 
-static bool is_quiet(const struct moves *moves, uint64_t now_ns)
-{
-	return list_empty(&moves->fs->ops) &&
-	       now_ns - moves->fs->answer_ns >= QUIET_NS;
-}
-
 static unsigned moves_most(const struct moves *moves)
 {
 	size_t n = fs_memory_bytes(moves->fs) / MEMORY_SHARE /
@@ -157,7 +145,7 @@ static unsigned moves_most(const struct moves *moves)
 	return n < 1 ? 1 : n < MOVE_MOST ? (unsigned)n : MOVE_MOST;
 }
 
-static bool may_begin(const struct moves *moves, uint64_t now_ns)
+static bool may_begin(const struct moves *moves)
 {
 	const struct fs *fs = moves->fs;
 	struct space_counts count;
@@ -167,7 +155,7 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 	    with_data(moves) >= moves_most(moves) ||
 	    under_way(moves) == MOVE_SLOTS ||
 	    fs_read_only(fs) || fs->closing || tree_failed(fs->tree) ||
-	    (moves->sleep_ns && now_ns - fs->answer_ns > moves->sleep_ns))
+	    fs_may_sleep(fs))
 		return false;
 	space_count(tree_space(fs->tree), &count);
 	least = count.total / LEAST_SHARE;
@@ -195,17 +183,17 @@ static bool order_comes_first(struct moves *moves, uint64_t now_ns)
 static bool may_clean(struct moves *moves, uint64_t now_ns)
 {
 	if (moves->status.paused || moves->clean.picking ||
-	    !may_begin(moves, now_ns))
+	    !may_begin(moves))
 		return false;
-	return (is_quiet(moves, now_ns) || moves->limits.beside_users) &&
+	return (fs_is_quiet(moves->fs) || moves->limits.beside_users) &&
 	       now_ns >= moves->next_pick_ns &&
 	       !order_comes_first(moves, now_ns);
 }
 
-static bool may_walk(const struct moves *moves, uint64_t now_ns)
+static bool may_walk(const struct moves *moves)
 {
 	return !moves->order.paused && !moves->order.wanted_n &&
-	       is_quiet(moves, now_ns) && may_begin(moves, now_ns) &&
+	       fs_is_quiet(moves->fs) && may_begin(moves) &&
 	       walk_is_due(moves);
 }
 
@@ -247,7 +235,7 @@ static void checkpoint(struct moves *moves, bool gather, uint64_t now_ns)
 static void ask_checkpoint(struct moves *moves, unsigned draining,
 			   uint64_t now_ns)
 {
-	bool quiet = is_quiet(moves, now_ns);
+	bool quiet = fs_is_quiet(moves->fs);
 
 	if (moves->checkpointing ||
 	    (draining < (quiet ? MOVE_MOST / 2 : MOVE_SLOTS) &&
@@ -298,7 +286,7 @@ static int task_set(struct moves *moves, bool wanted)
 static void moves_go_on(struct moves *moves, uint64_t now_ns)
 {
 	unsigned i, draining = 0;
-	bool late = is_quiet(moves, now_ns);
+	bool late = fs_is_quiet(moves->fs);
 
 	for (i = 0; i < MOVE_SLOTS; i++)
 		if (moves->move[i])
@@ -332,17 +320,17 @@ uint64_t moves_run(struct moves *moves)
 		moves_store(moves);
 	if (under_way(moves))
 		moves_go_on(moves, now_ns);
-	while (order_has_work(moves) && may_begin(moves, now_ns) &&
+	while (order_has_work(moves) && may_begin(moves) &&
 	       !task_set(moves, true) && order_pick(moves))
 		;
-	if (may_walk(moves, now_ns))
+	if (may_walk(moves))
 		walk_pick(moves);
 	if (may_clean(moves, now_ns) && !task_set(moves, true))
 		clean_pick(moves);
 	if (!is_busy(moves))
 		task_set(moves, false);
 	if (!is_busy(moves) && !order_has_work(moves) &&
-	    is_quiet(moves, now_ns))
+	    fs_is_quiet(moves->fs))
 		gather(moves, now_ns);
 	begin_ns = moves->next_pick_ns > now_ns + LOOK_NS ?
 			   moves->next_pick_ns : now_ns + LOOK_NS;

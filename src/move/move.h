@@ -29,9 +29,6 @@ uint64_t moves_run(struct moves *moves);
 
 /* No move begins from now on, or moves begin again. */
 void moves_pause(struct moves *moves, bool paused);
-/* No move begins when users have been quiet for this long, so that the drive
- * may spin down; 0: without this limit. */
-void moves_set_sleep(struct moves *moves, uint64_t sleep_ns);
 
 /* Brings the data of files together: files that are named one after the other
  * will be read one after the other.  The list is in memory only. -EAGAIN: it is

@@ -296,7 +296,7 @@ struct moves {
 	 * been brought together before. */
 	unsigned gathers;
 	uint64_t gathered_ns, gathered;
-	uint64_t sleep_ns, next_pick_ns;
+	uint64_t next_pick_ns;
 	uint64_t order_ns;	/* cleaning has waited for order since; 0: it
 				 * does not */
 	uint64_t busy_since_ns;

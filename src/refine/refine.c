@@ -30,17 +30,11 @@
 #include "extract/surface/heads.h"
 #include "extract/track/map.h"
 #include "fs/op/fs_internal.h"
+#include "fs/op/quiet.h"
 #include "refine/refine_internal.h"
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 
-/* The disk counts as idle after QUIET_GAPS times the longest recent pause
- * between requests of users, and not before QUIET_NS.  A pause of more than
- * GAP_MAX_NS is not counted: else somebody who comes every few seconds would
- * keep measuring from ever going on. */
-#define QUIET_NS (100 * NS_PER_MS)
-#define QUIET_GAPS 10u
-#define GAP_MAX_NS NS_PER_SECOND
 /* The file system gets a new map when one part in this many of the disk has
  * become known. */
 #define ADOPT_SHARE 64u
@@ -99,28 +93,6 @@ static uint64_t refine_foreground(const struct refine *r)
 	for (i = 0; i < QUEUE_IDLE; i++)
 		n += stats->class[i].requests;
 	return n;
-}
-
-static void foreground_look(struct refine *r, uint64_t now_ns)
-{
-	uint64_t n = refine_foreground(r), gap_ns;
-
-	if (n == r->requests)
-		return;
-	gap_ns = now_ns - r->last_ns;
-	r->recent_gap_ns -= r->recent_gap_ns / 16;
-	if (r->recent_gap_ns < gap_ns && gap_ns <= GAP_MAX_NS)
-		r->recent_gap_ns = gap_ns;
-	r->requests = n;
-	r->last_ns = now_ns;
-}
-
-/* When users will have been quiet for long enough. */
-static uint64_t refine_quiet_ns(const struct refine *r)
-{
-	uint64_t wait_ns = r->recent_gap_ns * QUIET_GAPS;
-
-	return r->last_ns + (wait_ns > QUIET_NS ? wait_ns : QUIET_NS);
 }
 
 /* ---- The prober: inside the coroutine ---- */
@@ -532,7 +504,6 @@ uint64_t refine_run(struct refine *r)
 	grown_note(r);
 	if (r->over && !r->grown_n)
 		return UINT64_MAX;
-	foreground_look(r, now_ns);
 	/* A completion or an answer will end what is under way now. */
 	if (r->reading || r->fs->op_count || !queue_idle(r->fs->queue))
 		return UINT64_MAX;
@@ -540,7 +511,9 @@ uint64_t refine_run(struct refine *r)
 		refine_take_grown(r);
 	if (r->over)
 		return UINT64_MAX;
-	at_ns = refine_quiet_ns(r);
+	if (fs_may_sleep(r->fs))
+		return UINT64_MAX;
+	at_ns = fs_quiet_from_ns(r->fs);
 	if (r->wake_ns > at_ns)
 		at_ns = r->wake_ns;
 	if (now_ns < at_ns)
@@ -611,8 +584,6 @@ static int refine_new(struct fs *fs, struct refine *r)
 	r->prober.pause = refine_pause;
 	r->rest_ns = REST_NS;
 	r->period_ps = options.period_ps;
-	r->requests = refine_foreground(r);
-	r->last_ns = env_now_ns(fs->env);
 	r->adopted_sectors = geom_known_sectors(fs->profile->geom);
 	r->buffer = aligned_alloc(DISK_BUFFER_ALIGN, BUFFER_BYTES);
 	if (!r->buffer)

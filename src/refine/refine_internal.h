@@ -34,10 +34,6 @@ struct refine {
 	bool over, closing;
 	int error;
 
-	/* Requests of users. */
-	uint64_t requests;	/* their number at the last look */
-	uint64_t last_ns, recent_gap_ns;
-
 	/* The present read. */
 	struct queue_request req;
 	struct iovec iov;

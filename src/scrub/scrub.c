@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "fs/op/errors.h"
+#include "fs/op/quiet.h"
 #include "scrub/scrub_internal.h"
 
 #define ITEM_VERSION 3u	/* Version of scrub_item (format.h). */
@@ -236,16 +237,6 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	return 0;
 }
 
-void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns)
-{
-	freeblock_set_quiet(scrub->fs->queue, quiet_ns);
-}
-
-void scrub_set_sleep(struct scrub *scrub, uint64_t sleep_ns)
-{
-	freeblock_set_sleep(scrub->fs->queue, sleep_ns);
-}
-
 static bool scrub_is_busy(const struct scrub *scrub)
 {
 	return scrub->loading || scrub->storing || scrub->suspecting ||
@@ -337,7 +328,8 @@ static void correct_times(struct scrub *scrub, int64_t now)
 	scrub_store(scrub);
 }
 
-/* When the next pass is due, on the environment's clock; 0: it has begun. */
+/* When the next pass is due, on the environment's clock; 0: it has begun.
+ * While the drive may sleep one begins only when it was asked for. */
 static uint64_t wait_for_pass(struct scrub *scrub, uint64_t now_ns)
 {
 	int64_t next, now = env_wall_seconds(scrub->fs->env);
@@ -345,6 +337,8 @@ static uint64_t wait_for_pass(struct scrub *scrub, uint64_t now_ns)
 	correct_times(scrub, now);
 	next = next_pass_seconds(scrub);
 	if (!next && !scrub->start_wanted)
+		return UINT64_MAX;
+	if (!scrub->start_wanted && next <= now && fs_may_sleep(scrub->fs))
 		return UINT64_MAX;
 	if (scrub->start_wanted || next <= now) {
 		scrub->start_wanted = false;

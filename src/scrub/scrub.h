@@ -57,15 +57,6 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **scrub);
 /* Waits for what is under way (fs_run); before fs_close.  NULL is harmless. */
 void scrub_close(struct scrub *scrub);
 
-/* Sets the least time without operations of users (100 ms) after which idle
- * time begins, for all background work; it is at least ten times the recent
- * gaps between operations. */
-void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns);
-
-/* Idle time ends after this time, so that the drive may spin down, until the
- * next operation of a user; 0: never. */
-void scrub_set_sleep(struct scrub *scrub, uint64_t sleep_ns);
-
 /* Does what is due; returns when it wants to be called again at the latest.
  * Beside fs_run. */
 uint64_t scrub_run(struct scrub *scrub);

@@ -16,6 +16,7 @@
 
 #include "base/msg.h"
 #include "base/units.h"
+#include "fs/op/quiet.h"
 #include "scrub/scrub_internal.h"
 
 #define BAND_SECTORS_LEAST 131072u	/* 64 MiB */
@@ -335,7 +336,7 @@ uint64_t scrub_bands_run(struct scrub *scrub)
 		windows_over(scrub, &scrub->band[i]);
 	i = next_turn(scrub);
 	if (scrub->loading || i == scrub->bands ||
-	    scrub->suspects > SCRUB_SUSPECTS / 2 ||
+	    scrub->suspects > SCRUB_SUSPECTS / 2 || fs_may_sleep(scrub->fs) ||
 	    (scrub->windows_bytes &&
 	     scrub->windows_bytes + WINDOW_BYTES > memory_bytes(scrub)))
 		return UINT64_MAX;

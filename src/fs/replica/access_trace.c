@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
+#include "fs/op/quiet.h"
 #include "fs/replica/copy_limit.h"
 #include "fs/replica/head_account.h"
 #include "fs/replica/node_replicas.h"
@@ -25,12 +26,6 @@
 #include "sched/head/head.h"
 
 #define TRACED_BYTES 48u	/* bytes of text for one access */
-/* The disk counts as idle after QUIET_GAPS times the recent pause between
- * operations, but after QUIET_NS to QUIET_MOST_NS in any case. */
-#define QUIET_NS (100 * NS_PER_MS)
-#define QUIET_MOST_NS (2 * NS_PER_SECOND)
-#define QUIET_GAPS 10u
-#define GAP_WEIGHT 8u		/* about how many pauses are averaged */
 /* A read after a longer pause than this begins a new sequence. */
 #define PAUSE_NS (2 * NS_PER_SECOND)
 /* Groups are compared with the watermarks once a second, at most this many in
@@ -69,7 +64,7 @@ struct access_trace {
 	struct replica_chooser *chooser; /* NULL, or it judges those before */
 	uint64_t choose_end;	/* reads up to this number are being judged */
 	uint64_t saved;		/* reads before this number are in the tree */
-	uint64_t op_ns, gap_ns, read_ns;
+	uint64_t read_ns;
 	uint64_t mark_ns;	/* when watermarks are compared next */
 	uint32_t mark_group;	/* number of the group that comes next */
 	bool *closed;		/* by group: closed to new replicas */
@@ -225,31 +220,13 @@ int access_trace_save(struct fs *fs)
 
 /* ---- When users are quiet ---- */
 
-void access_trace_op(struct fs *fs)
-{
-	struct access_trace *trace = fs->access_trace;
-	uint64_t now_ns = env_now_ns(fs->env), gap;
-
-	if (!trace)
-		return;
-	gap = now_ns - trace->op_ns;
-	if (gap < QUIET_MOST_NS)
-		trace->gap_ns += gap / GAP_WEIGHT - trace->gap_ns / GAP_WEIGHT;
-	trace->op_ns = now_ns;
-}
-
 static uint64_t quiet_from(const struct fs *fs)
 {
-	const struct access_trace *trace = fs->access_trace;
-	uint64_t quiet = QUIET_GAPS * trace->gap_ns;
+	uint64_t quiet_ns = fs_quiet_from_ns(fs);
 
-	if (quiet < QUIET_NS)
-		quiet = QUIET_NS;
-	quiet = (trace->op_ns > fs->answer_ns ? trace->op_ns : fs->answer_ns) +
-		(quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
 	/* Between the reads of a stream users are not quiet: it will go on. */
-	return quiet > pace_streams_until_ns(fs->files) ?
-		       quiet : pace_streams_until_ns(fs->files);
+	return quiet_ns > pace_streams_until_ns(fs->files) ?
+		       quiet_ns : pace_streams_until_ns(fs->files);
 }
 
 bool access_trace_waits(const struct fs *fs)
@@ -262,8 +239,7 @@ bool access_trace_waits(const struct fs *fs)
 bool access_trace_quiet(struct fs *fs)
 {
 	return !fs->access_trace || fs->access_trace->leaving ||
-	       (list_empty(&fs->ops) &&
-		env_now_ns(fs->env) >= quiet_from(fs));
+	       (fs_is_quiet(fs) && env_now_ns(fs->env) >= quiet_from(fs));
 }
 
 bool access_trace_leaving(const struct fs *fs)

@@ -2,9 +2,8 @@
  * access_trace.h - learns from the reads of users: records them, chooses blocks
  * when users are quiet, has replicas made, and keeps the watermarks.
  *
- * Users are quiet when no operation is under way, and none was for ten times
- * the usual time between two, at least 100 ms. When they are not, making
- * replicas takes less than half a percent of the time.
+ * When users are not quiet (fs/op/quiet.h), or read a stream, making replicas
+ * takes less than half a percent of the time.
  */
 #ifndef TRAX_REPLICA_ACCESS_TRACE_H
 #define TRAX_REPLICA_ACCESS_TRACE_H
@@ -23,8 +22,7 @@ void access_trace_leave(struct fs *fs);
 /* Called before close: stores the trace in the tree. Waits. */
 int access_trace_save(struct fs *fs);
 
-/* An operation of a user begins. */
-void access_trace_op(struct fs *fs);
+/* Are users quiet, or is the mount about to end? */
 bool access_trace_quiet(struct fs *fs);
 
 /* Events of reads of users, and of data that was read ahead and then used. */

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "fs/data/file_data.h"
 #include "fs/data/pace.h"
+#include "fs/op/quiet.h"
 #include "fs/replica/access_trace.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
@@ -36,7 +37,8 @@ static bool day_is_full(struct fs *fs)
 
 bool copies_wait(struct fs *fs)
 {
-	return streams_are_read(fs) || day_is_full(fs);
+	return streams_are_read(fs) || day_is_full(fs) ||
+	       (fs_may_sleep(fs) && !access_trace_leaving(fs));
 }
 
 const char *copies_why_not(struct fs *fs)
@@ -49,6 +51,8 @@ const char *copies_why_not(struct fs *fs)
 		return "replicas=0: nothing is learned";
 	if (streams_are_read(fs))
 		return "streams are being read";
+	if (fs_may_sleep(fs))
+		return "the drive may sleep";
 	if (day_is_full(fs))
 		return "as many as may be in a day have been made";
 	if (replicas->maker && !replica_maker_is_paused(replicas->maker))

@@ -83,7 +83,6 @@ static void freeblock_fini(void *arg)
 {
 	struct freeblock *fb = arg;
 	struct free_read *free_read;
-
 	struct list *pos, *next;
 
 	assert(list_empty(&fb->tasks));
@@ -573,6 +572,20 @@ void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns)
 
 	if (fb)
 		fb->sleep_ns = sleep_ns;
+}
+
+uint64_t freeblock_quiet_ns(struct queue *queue)
+{
+	const struct freeblock *fb = freeblock_of(queue);
+
+	return fb ? gap_fill_quiet_ns(fb) : QUIET_NS;
+}
+
+uint64_t freeblock_sleep_ns(struct queue *queue)
+{
+	const struct freeblock *fb = freeblock_of(queue);
+
+	return fb && fb->sleep_ns ? fb->sleep_ns : UINT64_MAX;
 }
 
 /* Converts the set to the tracks of another geometry. */

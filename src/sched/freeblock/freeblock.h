@@ -98,6 +98,11 @@ void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns);
  * 0: never. */
 void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns);
 
+/* How long the foreground has to be quiet now for idle time to begin, and
+ * for it to end (UINT64_MAX: it does not end). */
+uint64_t freeblock_quiet_ns(struct queue *queue);
+uint64_t freeblock_sleep_ns(struct queue *queue);
+
 /* The geometry of the head has changed, or is about to be freed. -ENOMEM:
  * nothing has changed. */
 int freeblock_set_geom(struct queue *queue, const struct geom *geom);

@@ -485,21 +485,25 @@ static struct queue_request *idle_write(struct freeblock_task *task,
 	return req ? write_take(task, req, req->disk.sector) : NULL;
 }
 
+uint64_t gap_fill_quiet_ns(const struct freeblock *fb)
+{
+	uint64_t wait_ns = fb->recent_gap_ns * QUIET_GAPS;
+
+	return wait_ns > fb->quiet_ns ? wait_ns : fb->quiet_ns;
+}
+
 struct queue_request *gap_fill_idle(void *arg,
 				    const struct head_state *head_state,
 				    uint64_t quiet_ns, uint64_t *again_ns)
 {
 	struct freeblock *fb = arg;
-	uint64_t wait_ns = fb->recent_gap_ns * QUIET_GAPS;
 	uint64_t now_ns = env_now_ns(fb->queue->env);
 	struct freeblock_task *task;
 	struct queue_request *req;
 	struct free_read *free_read;
 	struct range step;
 
-	if (wait_ns < fb->quiet_ns)
-		wait_ns = fb->quiet_ns;
-	*again_ns = quiet_ns + wait_ns;
+	*again_ns = quiet_ns + gap_fill_quiet_ns(fb);
 	if (now_ns < *again_ns)
 		return NULL;
 	*again_ns = UINT64_MAX;
@@ -748,7 +752,7 @@ void gap_fill_passed(void *arg, const struct queue_request *req)
 	if (disk->done == freeblock_read_done ||
 	    disk->done == freeblock_write_done)
 		return;
-	if (!req->own)
+	if (!req->own && req->class != QUEUE_IDLE)
 		passed_gap(fb, disk);
 	passed_delay(fb, disk);
 	if (disk->op != DISK_READ || disk->result)

@@ -175,6 +175,8 @@ struct queue_request *gap_fill_idle(void *arg,
 				    const struct head_state *head_state,
 				    uint64_t quiet_ns, uint64_t *again_ns);
 bool gap_fill_wants(void *arg);
+/* How long the foreground has to be quiet for idle time to begin. */
+uint64_t gap_fill_quiet_ns(const struct freeblock *fb);
 void gap_fill_passed(void *arg, const struct queue_request *req);
 
 /* A read in a gap is over. */

@@ -588,6 +588,11 @@ void queue_set_own(struct queue *queue, bool own)
 	queue->own = own;
 }
 
+uint64_t queue_users_ns(const struct queue *queue)
+{
+	return queue->quiet_ns;
+}
+
 void queue_end_idle(struct queue *queue, const struct queue_request *req,
 		    uint64_t now_ns)
 {

@@ -295,6 +295,10 @@ bool queue_unflushed(const struct queue *queue);
  * first everything is taken for users' work. */
 void queue_set_own(struct queue *queue, bool own);
 
+/* Since when no user has wanted anything: the last request that was not the
+ * owner's own work, nor of idle time, was submitted or over then. */
+uint64_t queue_users_ns(const struct queue *queue);
+
 /* Time at which queue_poll has something to do though nothing completes;
  * UINT64_MAX: never. */
 uint64_t queue_next_ns(const struct queue *queue);

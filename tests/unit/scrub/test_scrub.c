@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "diskmodel/spec.h"
 #include "fs/op/fs_internal.h"
 #include "fs/mkfs.h"
@@ -193,6 +194,50 @@ START_TEST(a_pass_with_no_user_does_not_pause)
 	run_pass(&b, &s, MAX_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	ck_assert_uint_lt(sim_now_ns(b.rig.sim) - begin_ns, most_ns);
+	bench_close(&b);
+}
+END_TEST
+
+static void pass_time(struct bench *b, unsigned minutes)
+{
+	for (; minutes; minutes--) {
+		for (unsigned i = 0; i < 20; i++)
+			turn(b);
+		sim_advance(b->rig.sim, 60 * NS_PER_SECOND);
+	}
+}
+
+/* A pass falls due while the drive may sleep: it begins when somebody asks for
+ * something. */
+START_TEST(a_pass_that_falls_due_wakes_no_drive)
+{
+	static uint8_t bytes[4096];
+	struct fs_op read = { .type = FS_READ, .size = sizeof(bytes),
+			      .buffer = bytes };
+	const struct sim_counts *counts;
+	struct scrub_status s;
+	struct bench b;
+	uint64_t before;
+
+	rig_open(&b.rig, MIB, 7);
+	make_files(&b);
+	rig_remount(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 1, &b.scrub), 0);
+	fs_set_quiet(b.rig.fs, 0, 600 * NS_PER_SECOND);
+	read.ino = b.ino[5];
+	pass_time(&b, 20);
+	counts = sim_counts(b.rig.sim);
+	before = counts->reads + counts->writes;
+	pass_time(&b, 2 * 24 * 60);
+	ck_assert_uint_eq(counts->reads + counts->writes, before);
+	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
+	ck_assert_uint_eq(s.passes, 0);
+	ck_assert_int_eq(rig_do(&b.rig, &read), 0);
+	for (unsigned i = 0; i < MAX_TURNS && !s.passes; i++) {
+		turn(&b);
+		state_of(&b, &s);
+	}
+	ck_assert_uint_eq(s.passes, 1);
 	bench_close(&b);
 }
 END_TEST
@@ -859,6 +904,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, a_pass_with_no_user_does_not_pause);
+	tcase_add_test(tcase, a_pass_that_falls_due_wakes_no_drive);
 	tcase_add_test(tcase, damage_is_named);
 	tcase_add_test(tcase, a_bad_place_is_not_hammered);
 	tcase_add_test(tcase, fixed_is_judged);
