@@ -111,7 +111,7 @@ static double respond(unsigned clients, uint64_t *got)
 {
 	static const struct freeblock_ops ops = { .got = gap_got };
 	const struct freeblock_options options = {
-		.name = "test", .unit_sectors = 8, .no_idle = true,
+		.name = "test", .no_idle = true,
 	};
 	struct rig_options with = { .doubt = with_large_write_cache,
 				    .volatile_cache = true };
