@@ -645,8 +645,9 @@ static_assert(sizeof(struct slot_track) == 10, "slot_track");
 /* The group table has one of these for each 1-GiB group. */
 struct group_item {
 	le32 free;		/* sectors without an owner */
-	le32 largest;		/* longest free run when it was last known; only
-				 * a hint */
+	le32 largest;		/* no run of sectors without an owner is
+				 * longer; groups with less than what is wanted
+				 * are not looked at */
 };
 static_assert(sizeof(struct group_item) == 8, "group_item");
 

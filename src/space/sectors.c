@@ -226,6 +226,7 @@ static int del_check(struct space *s, const struct sector_part *p)
 static int del_apply(struct space *s, const struct sector_part *p)
 {
 	s->group[p->group].free += (uint32_t)p->n;
+	s->group[p->group].freed = s->gen + 1;
 	s->free_total += p->n;
 	return 0;
 }

@@ -191,13 +191,42 @@ void space_release_dropped(struct space *s)
 
 /* ---- Roots --------------------------------------------------------------- */
 
+/* The longest free run of a group as the root has it: what is pending lies
+ * between runs that are free.  Of a group with some the bound is all that is
+ * free. */
+static uint32_t largest_saved(const struct space *s, uint32_t group)
+{
+	const struct space_group *g = &s->group[group];
+
+	return g->freed > s->durable_gen + 1 ? g->free :
+					       space_group_largest(s, group);
+}
+
+/* The same for replicas that were dropped, which wait for the log alone, and
+ * for what is taken, which may get no owner. */
+static void without_owner_save(const struct space *s,
+			       const struct rangeset *set,
+			       struct group_item *item)
+{
+	struct range r;
+
+	for (uint64_t at = 0; rangeset_next(set, at, &r);
+	     at = r.first + r.n)
+		for (uint64_t g = r.first / TRAX_GROUP_SECTORS;
+		     g * TRAX_GROUP_SECTORS < r.first + r.n; g++)
+			item[g].largest = le32_put(s->group[g].free);
+}
+
 static void groups_save(const struct space *s, struct group_item *item)
 {
 	for (uint32_t g = 0; g < s->groups; g++)
 		item[g] = (struct group_item){
 			le32_put(s->group[g].free),
-			le32_put(space_group_largest(s, g)),
+			le32_put(largest_saved(s, g)),
 		};
+	without_owner_save(s, &s->dropped, item);
+	without_owner_save(s, &s->covered, item);
+	without_owner_save(s, &s->taken, item);
 }
 
 size_t space_cut_bytes(const struct space *s)

@@ -30,6 +30,8 @@ struct space_group {
 				 * stale or the group is not loaded */
 	uint32_t misfit[SPACE_FITS]; /* see space_group_misfit */
 	uint64_t used;		/* value of space->clock at its last use */
+	uint64_t freed;		/* the generation in which sectors have lost
+				 * their owner last, plus one */
 	bool stale;
 	bool loaded;
 };

@@ -185,6 +185,36 @@ START_TEST(a_preallocation_takes_all_or_nothing)
 }
 END_TEST
 
+/* What was deleted right before an unmount has whole groups free after it,
+ * though nothing was free there when the last root was cut.  The same after a
+ * crash. */
+START_TEST(room_is_there_after_a_mount)
+{
+	struct fs_op all = { .type = FS_FALLOCATE, .size = UINT64_C(5) << 30 };
+	struct rig rig = { 0 };
+	uint64_t first;
+
+	rig_open(&rig, 6 << 10, 5);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "first", S_IFREG | 0644, &first),
+			 0);
+	all.ino = first;
+	ck_assert_int_eq(rig_do(&rig, &all), 0);
+	rig_remount(&rig);
+	ck_assert_int_eq(rig_unlink(&rig, 1, "first"), 0);
+	rig_settle(&rig);
+	if (_i) {
+		ck_assert_int_eq(rig_sync(&rig), 0);
+		rig_crash(&rig);
+	} else {
+		rig_remount(&rig);
+	}
+	ck_assert_int_eq(rig_mknod(&rig, 1, "second", S_IFREG | 0644,
+				   &all.ino), 0);
+	ck_assert_int_eq(rig_do(&rig, &all), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("trunc");
@@ -193,6 +223,7 @@ int main(void)
 	tcase_add_test(tcase, readers_go_on);
 	tcase_add_test(tcase, a_deletion_makes_room);
 	tcase_add_test(tcase, a_preallocation_takes_all_or_nothing);
+	tcase_add_loop_test(tcase, room_is_there_after_a_mount, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

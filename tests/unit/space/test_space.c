@@ -117,6 +117,7 @@ static void check_groups(const struct run *r)
 		if (r->m.loaded[g])
 			ck_assert_uint_eq(space_group_largest(r->space, g),
 					  largest);
+		ck_assert_uint_ge(space_group_largest(r->space, g), largest);
 		free += in_group;
 	}
 	space_count(r->space, &counts);
