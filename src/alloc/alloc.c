@@ -247,6 +247,23 @@ uint32_t group_nth(uint32_t goal, uint32_t i)
 	return i <= goal ? i - 1 : i;
 }
 
+bool group_walk_next(const struct alloc *alloc, struct group_walk *walk,
+		     uint64_t n, uint32_t *group)
+{
+	const struct space *space = alloc->space;
+
+	if (!walk->begun) {
+		walk->begun = true;
+		*group = walk->goal;
+		return true;
+	}
+	*group = space_group_next(space, walk->next, n);
+	if (*group == walk->goal)
+		*group = space_group_next(space, walk->goal + 1, n);
+	walk->next = *group + 1;
+	return *group < space_groups(space);
+}
+
 int group_ready(struct taking *taking, uint32_t group, uint64_t n)
 {
 	const struct space *space = taking->alloc->space;
@@ -519,14 +536,11 @@ static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 int part_search(struct taking *taking, uint64_t goal, uint64_t n,
 		uint64_t roomy, bool longest, struct span *at)
 {
-	struct alloc *alloc = taking->alloc;
-	uint32_t first = group_of(alloc, goal);
-	uint32_t groups = space_groups(alloc->space);
-	uint32_t i, group;
+	struct group_walk walk = { .goal = group_of(taking->alloc, goal) };
+	uint32_t group;
 	int rc;
 
-	for (i = 0; i < groups; i++) {
-		group = group_nth(first, i);
+	while (group_walk_next(taking->alloc, &walk, n, &group)) {
 		rc = group_may_fit(taking, group, SPACE_FIT_PART, n);
 		if (rc == -EAGAIN)
 			return rc;

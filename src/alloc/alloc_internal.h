@@ -91,9 +91,20 @@ struct best {
  * enough, but lies across two tracks. */
 #define SEARCH_LOADS 8u
 #define WALK_RUN_NS 400u
-#define WALK_GROUP_NS 8u
+#define WALK_GROUP_NS 25u
+
+/* Groups in the order of a search: the goal's, then from the outer edge. */
+struct group_walk {
+	uint32_t goal, next;
+	bool begun;
+};
 
 /* ---- alloc.c ---- */
+
+/* The next group that may have a free run of n sectors; false: there is no
+ * other. */
+bool group_walk_next(const struct alloc *alloc, struct group_walk *walk,
+		     uint64_t n, uint32_t *group);
 
 /* Charges the turn for what was looked at. */
 void alloc_charge(const struct alloc *alloc, uint64_t ns);

@@ -62,17 +62,34 @@ static void whole_apart(const struct alloc *alloc, struct span *at,
 		at->first = first;
 }
 
+/* Sectors of the shortest track, which is the innermost, or an eighth less, for
+ * defects. */
+static uint64_t short_track(const struct alloc *alloc, uint64_t goal)
+{
+	const uint64_t here = alloc_track_sectors(alloc, goal);
+	uint64_t n = here;
+	struct geom_track last;
+
+	/* The end of the disk may cut its last track short. */
+	geom_track_of(alloc->geom, alloc->sectors - 1, &last);
+	if (last.first)
+		n = alloc_track_sectors(alloc, last.first - 1);
+	n = n < here ? n : here;
+	return n - n / 8;
+}
+
 static int whole_search(struct taking *taking, struct span *at)
 {
 	struct alloc *alloc = taking->alloc;
-	uint32_t goal = group_of(alloc, taking->want->goal);
-	uint32_t groups = space_groups(alloc->space);
+	const uint64_t least = short_track(alloc, taking->want->goal);
+	struct group_walk walk = {
+		.goal = group_of(alloc, taking->want->goal),
+	};
 	uint64_t track;
-	uint32_t i, group;
+	uint32_t group;
 	int rc;
 
-	for (i = 0; i < groups; i++) {
-		group = group_nth(goal, i);
+	while (group_walk_next(alloc, &walk, least, &group)) {
 		track = alloc_track_sectors(alloc, group_first(group));
 		rc = group_may_fit(taking, group, SPACE_FIT_WHOLE, track);
 		if (rc == -EAGAIN)

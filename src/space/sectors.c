@@ -137,6 +137,35 @@ static uint32_t run_in_group(const struct space *s, uint32_t group,
 	return b > a ? (uint32_t)(b - a) : 0;
 }
 
+/* An upper bound, without computing anything. */
+static uint32_t group_bound(const struct space_group *g)
+{
+	return g->largest < g->free ? g->largest : g->free;
+}
+
+static void block_raise(struct space *s, uint32_t group)
+{
+	uint32_t *bound = &s->block[group / BLOCK_GROUPS];
+	const uint32_t n = group_bound(&s->group[group]);
+
+	*bound = *bound > n ? *bound : n;
+}
+
+static void block_renew(struct space *s, uint32_t block)
+{
+	const uint32_t first = block * BLOCK_GROUPS;
+
+	s->block[block] = 0;
+	for (uint32_t g = first; g < first + BLOCK_GROUPS && g < s->groups; g++)
+		block_raise(s, g);
+}
+
+void blocks_renew(struct space *s)
+{
+	for (uint32_t g = 0; g < s->groups; g += BLOCK_GROUPS)
+		block_renew(s, g / BLOCK_GROUPS);
+}
+
 static void largest_renew(struct space *s, uint32_t group)
 {
 	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
@@ -144,6 +173,7 @@ static void largest_renew(struct space *s, uint32_t group)
 	s->group[group].largest = (uint32_t)
 		rangeset_longest(&s->free, low, group_sectors(s, group));
 	s->group[group].stale = false;
+	block_raise(s, group);
 }
 
 /* Called when the run that holds `first` has grown, or before it is cut. */
@@ -228,6 +258,7 @@ static int del_apply(struct space *s, const struct sector_part *p)
 	s->group[p->group].free += (uint32_t)p->n;
 	s->group[p->group].freed = s->gen + 1;
 	s->free_total += p->n;
+	block_raise(s, p->group);
 	return 0;
 }
 
@@ -295,6 +326,7 @@ static int release_part(struct space *s, const struct sector_part *p)
 	if (!g->loaded)
 		largest_guess(g, p->n);
 	largest_touch(s, p, true);
+	block_raise(s, p->group);
 	return rc;
 }
 
@@ -365,6 +397,22 @@ uint32_t space_group_largest(const struct space *s, uint32_t group)
 	if (g->stale)
 		largest_renew((struct space *)s, group);
 	return g->largest < g->free ? g->largest : g->free;
+}
+
+/* The bound of a block is a cache, too: it is computed anew when a search would
+ * look at its groups. */
+uint32_t space_group_next(const struct space *s, uint32_t group, uint64_t n)
+{
+	while (group < s->groups) {
+		const uint32_t block = group / BLOCK_GROUPS;
+
+		if (group % BLOCK_GROUPS == 0 && s->block[block] >= n)
+			block_renew((struct space *)s, block);
+		if (s->block[block] >= n)
+			return group;
+		group = (block + 1) * BLOCK_GROUPS;
+	}
+	return s->groups;
 }
 
 uint32_t space_group_misfit(const struct space *s, uint32_t group,

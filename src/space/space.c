@@ -20,6 +20,11 @@ static struct space_group group_unused(const struct space *s, uint32_t group)
 	};
 }
 
+static size_t blocks_of(uint64_t groups)
+{
+	return (groups + BLOCK_GROUPS - 1) / BLOCK_GROUPS;
+}
+
 int space_new(uint64_t sectors, struct space **space)
 {
 	const uint64_t groups = (sectors + TRAX_GROUP_SECTORS - 1) /
@@ -32,7 +37,10 @@ int space_new(uint64_t sectors, struct space **space)
 	if (!s)
 		return -ENOMEM;
 	s->group = calloc(groups, sizeof(*s->group));
-	if (!s->group) {
+	s->block = calloc(blocks_of(groups), sizeof(*s->block));
+	if (!s->group || !s->block) {
+		free(s->group);
+		free(s->block);
 		free(s);
 		return -ENOMEM;
 	}
@@ -40,6 +48,7 @@ int space_new(uint64_t sectors, struct space **space)
 	s->groups = (uint32_t)groups;
 	for (uint32_t g = 0; g < s->groups; g++)
 		s->group[g] = group_unused(s, g);
+	blocks_renew(s);
 	rangeset_init(&s->free);
 	rangeset_init(&s->taken);
 	rangeset_init(&s->unloaded);
@@ -77,6 +86,7 @@ void space_free(struct space *s)
 	rangeset_fini(&s->covered);
 	slots_clear(s);
 	free(s->group);
+	free(s->block);
 	free(s);
 }
 
@@ -86,6 +96,7 @@ int space_grow(struct space *s, uint64_t sectors)
 				TRAX_GROUP_SECTORS;
 	const uint32_t last = s->groups - 1, had = group_sectors(s, last);
 	struct space_group *group;
+	uint32_t *block;
 
 	assert(sectors >= s->sectors && !s->loaded && list_empty(&s->loads));
 	if (groups > UINT32_MAX)
@@ -94,6 +105,10 @@ int space_grow(struct space *s, uint64_t sectors)
 	if (!group)
 		return -ENOMEM;
 	s->group = group;
+	block = realloc(s->block, blocks_of(groups) * sizeof(*block));
+	if (!block)
+		return -ENOMEM;
+	s->block = block;
 	s->free_total += sectors - s->sectors;
 	s->sectors = sectors;
 	s->groups = (uint32_t)groups;
@@ -102,6 +117,7 @@ int space_grow(struct space *s, uint64_t sectors)
 	group[last].largest += group_sectors(s, last) - had;
 	for (uint32_t g = last + 1; g < s->groups; g++)
 		group[g] = group_unused(s, g);
+	blocks_renew(s);
 	return 0;
 }
 
@@ -272,6 +288,7 @@ static int groups_load(struct space *s, const struct group_item *item)
 		total += free_n;
 	}
 	s->free_total = total;
+	blocks_renew(s);
 	return 0;
 }
 

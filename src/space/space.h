@@ -75,6 +75,11 @@ uint32_t space_group_free(const struct space *space, uint32_t group);
 /* Length of the longest free run; an upper bound when the group is not
  * loaded. */
 uint32_t space_group_largest(const struct space *space, uint32_t group);
+/* The first group, from this one on, that may have a free run of n sectors; the
+ * number of groups: there is none.  Full groups are passed over many at a
+ * time. */
+uint32_t space_group_next(const struct space *space, uint32_t group,
+			  uint64_t n);
 /*
  * The least number of sectors that were found not to fit into a part of a track
  * of the group, or not to be free in whole tracks; forgotten when the free set

@@ -67,6 +67,8 @@ struct space {
 
 	struct space_group *group;
 	uint32_t groups;
+	uint32_t *block;	/* for each BLOCK_GROUPS groups: no free run of
+				 * theirs is longer than this */
 	uint64_t free_total;	/* free sectors of all groups */
 	uint64_t reserved;
 	uint64_t expected;	/* of space_expect */
@@ -104,10 +106,15 @@ struct space {
 				 * (space_slot_take_next) */
 };
 
+/* Groups that a search passes over together. */
+#define BLOCK_GROUPS 64u
+
 struct pending *pending_running(struct space *space);
 
 /* sectors.c */
 uint32_t group_sectors(const struct space *space, uint32_t group);
+/* Computes space->block from the groups. */
+void blocks_renew(struct space *space);
 uint64_t sectors_pending(const struct space *space);
 /* Frees sectors that have lost their owner and are needed by no root. */
 void sectors_release(struct space *space, uint64_t first, uint64_t n);

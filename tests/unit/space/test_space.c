@@ -118,6 +118,7 @@ static void check_groups(const struct run *r)
 			ck_assert_uint_eq(space_group_largest(r->space, g),
 					  largest);
 		ck_assert_uint_ge(space_group_largest(r->space, g), largest);
+		ck_assert_uint_eq(space_group_next(r->space, g, largest), g);
 		free += in_group;
 	}
 	space_count(r->space, &counts);
