@@ -23,7 +23,7 @@
 #define EXTENTS 1000000u	/* Extents of the file that is cut. */
 #define MOST_BYTES (UINT64_C(16) << 30)	/* most bytes of one preallocation */
 /* Runs of which the least time of each turn counts. */
-#define RUNS 2u
+#define RUNS 3u
 /* The cut is over when no room has come back for this long. */
 #define QUIET_NS (10 * (uint64_t)NS_PER_SECOND)
 

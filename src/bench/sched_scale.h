@@ -11,9 +11,9 @@
 #include "bench/sched.h"
 #include "fs/fs.h"
 
-/* The time of the processor for each turn.  The same run repeated has the same
- * turns; then for each the least time, as what else runs on the machine only
- * adds to it. */
+/* The time of the processor for each turn, that of the simulated disk included.
+ * The same run repeated has the same turns; then for each the least time, as
+ * what else runs on the machine only adds to it. */
 struct turn_times {
 	uint32_t *ns;
 	size_t known, room;
