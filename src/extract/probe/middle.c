@@ -26,11 +26,17 @@ double middle_of(double *v, unsigned n)
 	return v[n / 2];
 }
 
-double middle_low(double *v, unsigned n)
+double middle_low(double *v, unsigned n, double early)
 {
-	double place = fmax(LOW * (n + 1.0) - 1, 0);
+	double place = fmax(LOW * (n + 1.0) - 1, 0), late;
+	double middle = middle_of(v, n);
 	unsigned at = (unsigned)place;
 
+	for (unsigned i = 0; i < n; i++) {
+		late = v[i] - middle;
+		late -= rint(late);
+		v[i] = middle + (late < -early ? late + 1 : late);
+	}
 	middle_sort(v, n);
 	return at + 1 < n ? v[at] + (place - at) * (v[at + 1] - v[at]) : v[at];
 }

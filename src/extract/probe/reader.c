@@ -437,7 +437,7 @@ static int read_again(struct reader *r, uint64_t unit, double expected,
 		      double *turn)
 {
 	double off[READER_REPEAT_MAX] = { 0 }, v[READER_REPEAT_MAX];
-	double first = *turn;
+	double first = *turn, early = ONCE * r->noise_once;
 	struct probe_access a;
 	unsigned n = 1;
 	int err = 0;
@@ -448,7 +448,7 @@ static int read_again(struct reader *r, uint64_t unit, double expected,
 			return err;
 		off[n++] = phase_wrap(*turn - first);
 		memcpy(v, off, sizeof(v));
-		*turn = phase_part(first + middle_low(v, n));
+		*turn = phase_part(first + middle_low(v, n, early));
 		if (n >= REPEAT_FEW &&
 		    fabs(phase_wrap(*turn - expected)) <=
 			    CLEARLY * r->tolerance)

@@ -43,6 +43,8 @@
 #define OFF 1.2
 /* Tracks like those around it that a gap may have. */
 #define USUAL_MOST 8u
+/* Units that slips take from one of them. */
+#define SLIPS_MOST 2u
 
 struct part {
 	struct segment s;
@@ -345,17 +347,15 @@ int gap_is_whole(struct reader *reader, const struct store_track *track,
 
 /* ---- tracks like those around ---- */
 
-/* How many like the one before a gap, and like the one behind it, have as many
- * units as it?  False: none have, or it can't be told. */
-static bool count_usual(const struct gap *gap, unsigned *like_before,
-			unsigned *all)
+/* In how many ways do tracks like the one before a gap, and then like the one
+ * behind it, have so many units?  The last of them: *like_before, *all. */
+static unsigned ways_to_fill(const struct gap *gap, uint64_t units,
+			     unsigned *like_before, unsigned *all)
 {
-	uint64_t units = gap->end - gap->first, rest;
 	uint32_t a = gap->before.size, b = gap->behind.size;
 	unsigned ways = 0;
+	uint64_t rest;
 
-	if (!a || !b)
-		return false;
 	for (unsigned i = 0; i <= USUAL_MOST && i * (uint64_t)a <= units; i++) {
 		rest = units - i * (uint64_t)a;
 		if (rest % b || i + rest / b > USUAL_MOST || (a == b && rest))
@@ -364,7 +364,23 @@ static bool count_usual(const struct gap *gap, unsigned *like_before,
 		*all = i + (unsigned)(rest / b);
 		ways++;
 	}
-	return ways == 1;
+	return ways;
+}
+
+/* Is there one way only, also if one of the tracks had slips? */
+static bool count_usual(const struct gap *gap, unsigned *like_before,
+			unsigned *all)
+{
+	uint64_t units = gap->end - gap->first;
+	unsigned i, n;
+
+	if (!gap->before.size || !gap->behind.size)
+		return false;
+	for (unsigned slips = 1; slips <= SLIPS_MOST; slips++) {
+		if (ways_to_fill(gap, units + slips, &i, &n))
+			return false;
+	}
+	return ways_to_fill(gap, units, like_before, all) == 1;
 }
 
 /*

@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "extract/track/look.h"
+#include "extract/track/walk_internal.h"
 
-/* Tolerances from which on a jump is seen. */
-#define VISIBLE 2.2
 /* Of the boundaries asked, how many are weighed against one another. */
 #define CHOICE 24u
 /* Leaps of so many tracks are looked into; and over a size that is new. */
@@ -38,7 +37,7 @@ static double jump(const struct walk *w, unsigned j)
 /* Can it be seen? */
 static bool is_visible(const struct walk *w, unsigned j)
 {
-	return j && jump(w, j) >= VISIBLE * w->reader->tolerance;
+	return j && jump(w, j) >= LOOK_VISIBLE * w->reader->tolerance;
 }
 
 static uint64_t unit_of(const struct walk *w, enum look_side side, unsigned j)

@@ -10,7 +10,6 @@
 #include "extract/track/even.h"
 #include "extract/track/map_state.h"
 #include "extract/track/seam.h"
-#include "extract/track/segment.h"
 
 /* Tracks that a walk, and one over what was wrong, leaps over at most. */
 #define LEAP_MAX 480u
@@ -33,13 +32,11 @@
 #define AGAIN 3u
 /* Reads for an angle where a long gap is walked over once more. */
 #define REPEAT_AGAIN 5u
-/* Of a tolerance, the least leap that is seen well; how often, and at how many
- * places, it is found out how large they are. */
-#define LEAP_SEEN 3.5
-#define SCOUTED_MOST 4u
-/* The share of what was walked over, as a divisor, that is unknown then. */
-#define LITTLE 8u
-#define SCOUTS 4u
+/* How often that is tried where too little became known. */
+#define SHARPEN_MOST 2u
+/* The share of what was walked over, as a divisor, that is known then at most:
+ * where some is, its skews are seen, and what is not has other reasons. */
+#define LITTLE 2u
 /* Of what map_quick may take, the share of the beginning of the disk. */
 #define QUICK_SHARE 3u
 #define QUICK_PLACES 64u
@@ -110,6 +107,7 @@ int map_open(struct prober *prober, const struct map_options *options,
 	m->walk.reader = &m->reader;
 	m->walk.store = &m->store;
 	m->walk.leap_max = LEAP_MAX;
+	m->repeat = 1;
 	m->prove.reader = &m->reader;
 	m->prove.tick = map_tick;
 	m->prove.arg = m;
@@ -256,6 +254,8 @@ static int forget_refuted(struct map *m, bool for_good)
 	uint64_t first, end = 0;
 	int err = 0, n = 0;
 
+	if (for_good)
+		prove_leave_to_gaps(&m->prove);
 	for (size_t i = 0; !err && next_refuted(m, &i, &first, &end); n++) {
 		err = for_good ? store_unknown(&m->store, first, end - first) :
 				 store_cut(&m->store, first, end);
@@ -418,47 +418,26 @@ static uint64_t known_units(const struct map *m, uint64_t first, uint64_t end)
 	return known;
 }
 
-/* Reads for an angle that leaps of that size take. */
-static unsigned repeat_for(struct map *m, double leap)
+/* Where much could not be made known, skews may be too small for angles that
+ * are read once: *more: it is walked again with more reads of each, and so is
+ * what comes, if that helps. */
+static void sharpen(struct map *m, uint64_t first, uint64_t end, bool *more)
 {
-	static const unsigned repeat[] = { 1, 3, 5, 9, READER_REPEAT_MAX };
-	unsigned was = m->reader.repeat, i = 0;
-
-	for (; i < sizeof(repeat) / sizeof(repeat[0]); i++) {
-		reader_sharpen(&m->reader, repeat[i]);
-		if (LEAP_SEEN * m->reader.tolerance <= leap)
-			break;
-	}
-	reader_sharpen(&m->reader, was);
-	return i < sizeof(repeat) / sizeof(repeat[0]) ? repeat[i] :
-							READER_REPEAT_MAX;
-}
-
-/* Where much could not be made known: are the leaps just too small for angles
- * that are read once?  *more: from now on they are read more often. */
-static int sharpen(struct map *m, uint64_t first, uint64_t end, bool *more)
-{
-	double leap = NAN, around = m->largest ? m->largest :
-						 m->reader.around;
-	double last = m->walk.plan.now.size ? m->walk.plan.now.size : around;
-	unsigned was = m->reader.repeat, repeat = was;
-	int err = 0;
+	unsigned repeat = m->reader.repeat;
 
 	*more = false;
-	if (!(around > 0) || known_units(m, first, end) >
-				     (end - first) - (end - first) / LITTLE ||
-	    m->scouted >= SCOUTED_MOST)
-		return 0;
-	m->scouted++;
-	reader_sharpen(&m->reader, 1);
-	for (unsigned i = 0; i < SCOUTS && !err && isnan(leap); i++)
-		err = segment_leap(&m->reader, first + i * (end - first) /
-				   SCOUTS, i % 2 ? around : last, &leap);
-	if (!isnan(leap))
-		repeat = repeat_for(m, leap);
-	*more = repeat > was;
-	reader_sharpen(&m->reader, *more ? repeat : was);
-	return err;
+	if (known_units(m, first, end) > (end - first) / LITTLE) {
+		m->repeat = repeat;
+		return;
+	}
+	if (m->sharpened >= SHARPEN_MOST)
+		return;
+	*more = repeat < READER_REPEAT_MAX;
+	m->sharpened += !*more;
+	if (*more)
+		repeat = repeat < REPEAT_AGAIN ? REPEAT_AGAIN :
+						 READER_REPEAT_MAX;
+	reader_sharpen(&m->reader, *more ? repeat : m->repeat);
 }
 
 /* Once more, from the beginning. */
@@ -494,7 +473,7 @@ static int extract_some(struct map *m, uint64_t at, uint64_t end)
 	else if (m->chunk < CHUNK_MOST)
 		m->chunk = m->chunk ? 2 * m->chunk : CHUNK_TRACKS;
 	if (!err && !out_of_time(m))
-		err = sharpen(m, at, to, &more);
+		sharpen(m, at, to, &more);
 	return !err && more ? anew(m, at, to) : err;
 }
 

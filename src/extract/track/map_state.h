@@ -20,7 +20,8 @@ struct map {
 	uint32_t largest;	/* units of a track */
 	uint32_t chunk;		/* tracks before they are looked at */
 	uint64_t doubt;		/* what is walked before this was measured */
-	unsigned scouted;	/* how often leaps were measured */
+	unsigned repeat;	/* reads for an angle that were enough, */
+	unsigned sharpened;	/* and how often more of them were not */
 	unsigned round;		/* tracks of unequal rounds, if some are; */
 	bool looked;		/* what was mapped before was looked at */
 	bool prepared;		/* reader calibrated, clock locked */

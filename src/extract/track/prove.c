@@ -32,6 +32,8 @@
 /* A leap is seen from so many tolerances on, and known to so many. */
 #define JUMP 2.2
 #define SAME_JUMP 1.1
+/* Tracks of one size, one after another, that have no slips all alike. */
+#define ROW 3u
 /* Slipped sectors that hardly show in the angle take no more of it. */
 #define SLACK_LITTLE 0.25
 /* So many like it on both sides; of those next to one that fails so many are
@@ -262,15 +264,43 @@ static bool is_new(const struct prove *p, const struct prove_trial *t,
 	       p->spots.v[t->at[spot]].looks > t->looks[spot];
 }
 
+/* Is a claim that goes round once followed, that way, by a row of its size? */
+static bool begins_row(const struct prove *p, size_t i, int step)
+{
+	const struct prove_claim *c = &p->claim[i], *b = c;
+
+	for (unsigned n = 0; n < ROW && b; n++) {
+		b = prove_neighbour(p, (size_t)(b - p->claim), step);
+		if (!b || b->state == PROVE_FAILS || b->size != c->size)
+			return false;
+	}
+	return prove_goes_round(p->reader, c);
+}
+
+/*
+ * Must the claim at i end where it does, even if no leap shows it?  Rows of two
+ * sizes meet there, of tracks that go round once: none is longer than a turn,
+ * so neither of the two at the end can have what is the other's.
+ */
+static bool is_forced(const struct prove *p, size_t i)
+{
+	return prove_neighbour(p, i, 1) && begins_row(p, i, -1) &&
+	       begins_row(p, i + 1, 1);
+}
+
 /* A leap: can it be told from none, is it the one that was seen before, and
  * that the walk has seen? */
-static void note_leap(const struct prove *p, const struct prove_claim *c,
+static void note_leap(const struct prove *p, size_t i,
 		      struct prove_trial *t, bool behind, double said)
 {
+	const struct prove_claim *c = &p->claim[i];
 	unsigned lo = behind ? PROVE_LAST : PROVE_BEFORE, hi = lo + 1;
 	double leap = prove_off(t->turn[hi], t->turn[lo] + c->pitch);
 	double near = SAME_JUMP * p->reader->tolerance;
-	bool right = fabs(leap) > JUMP * p->reader->tolerance &&
+	double seen = JUMP * p->reader->tolerance;
+	bool forced = !(fabs(said) > seen) &&
+		      (behind ? is_forced(p, i) : i && is_forced(p, i - 1));
+	bool right = (forced || fabs(leap) > seen) &&
 		     !(fabs(prove_off(leap, said)) > near) &&
 		     !(fabs(prove_off(leap, t->leap[behind])) > near);
 
@@ -303,9 +333,9 @@ static void weigh_all(const struct prove *p, size_t i, struct prove_trial *t)
 					   t->turn[k]));
 	}
 	if (is_there(p, c, PROVE_BEFORE))
-		note_leap(p, c, t, false, c->leap);
+		note_leap(p, i, t, false, c->leap);
 	if (is_there(p, c, PROVE_BEHIND))
-		note_leap(p, c, t, true, leap_behind(p, i));
+		note_leap(p, i, t, true, leap_behind(p, i));
 }
 
 static void weigh(const struct prove *p, size_t i, struct prove_trial *t)

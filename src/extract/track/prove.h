@@ -25,6 +25,7 @@ struct prove_claim {
 	double leap;		/* from the track before; NAN: not known */
 	bool seen;		/* it was looked at, */
 	bool among;		/* as one of many alike */
+	bool doubted;		/* it may have units of another track */
 	bool waits;		/* for tracks far behind it (prove.later) */
 	enum prove_state state;
 };
@@ -78,6 +79,10 @@ int prove_add(struct prove *prove, uint64_t first, uint64_t end);
  * stay until the next time.  0, -ENOMEM, or why measuring must stop.
  */
 int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more);
+
+/* Claims of the last time that hold, beside one that fails, and may have some
+ * units of another track, fail: gap.h tells. */
+void prove_leave_to_gaps(struct prove *prove);
 
 void prove_fini(struct prove *prove);
 

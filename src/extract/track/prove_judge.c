@@ -232,6 +232,42 @@ static enum prove_state judge_short(struct prove *p, size_t i)
 	return after > 0 ? PROVE_HOLDS : PROVE_OPEN;
 }
 
+/*
+ * May a zone end in what is unknown beside the claim at i, and is that unlike
+ * the track on its other side?  It may have a few units of another one then,
+ * which go on from it without a skew.
+ */
+static bool may_have_more(const struct prove *p, size_t i, int step)
+{
+	const struct prove_claim *c = &p->claim[i];
+	const struct prove_claim *b = prove_neighbour(p, i, step);
+	size_t far = i;
+
+	if ((b && b->state != PROVE_FAILS) ||
+	    same(p, c, prove_neighbour(p, i, -step)))
+		return false;
+	do {
+		if (step < 0 ? !far : far + 1 == p->n)
+			return false;
+		far = step < 0 ? far - 1 : far + 1;
+		b = &p->claim[far];
+	} while (b->state == PROVE_FAILS);
+	return is_one_zone(p, step < 0 ? b : c, step < 0 ? c : b) < 1;
+}
+
+/* What one of them was beside does not fall with it, so all are found before
+ * the first is dropped. */
+void prove_leave_to_gaps(struct prove *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		p->claim[i].doubted = p->claim[i].state == PROVE_HOLDS &&
+			(may_have_more(p, i, 1) || may_have_more(p, i, -1));
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->claim[i].doubted)
+			p->claim[i].state = PROVE_FAILS;
+	}
+}
+
 /* What one rests on may fall itself. */
 void prove_judge(struct prove *p, bool more)
 {

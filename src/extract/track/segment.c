@@ -24,6 +24,8 @@
 /* Standard deviation of what n reads say, times the root of n. */
 #define SIGMA 0.85
 #define SIGMA_LEAST 0.0003
+/* Standard deviations of one read that it may be early by. */
+#define EARLY 7.8
 /* So many of them: on the line after a few reads, after all of them, off it. */
 #define ON 2.0
 #define ON_AT_LAST 4.0
@@ -33,12 +35,6 @@
 /* What a pitch that is known may be off by, as a share. */
 #define PITCH_OFF 0.012
 #define FREE 0.5
-/* The same of an estimate, and of the next track on another surface. */
-#define AROUND_OFF 0.2
-#define SURFACES_OFF 0.08
-/* Leaps that are looked at for the usual one; no track is longer. */
-#define LEAPS 7u
-#define TURNS_MOST 1.3
 /* Steps grow by so much, up to so much of a turn. */
 #define GROWS 1.5
 #define STEP_MOST 0.2
@@ -157,7 +153,7 @@ static int read_place(struct trace *t, struct place *p)
 	if (isnan(turn))
 		return 0;
 	memcpy(w, p->v, sizeof(w));
-	p->off = middle_low(w, p->n);
+	p->off = middle_low(w, p->n, EARLY * t->r->noise_once);
 	return 0;
 }
 
@@ -605,34 +601,4 @@ int segment_level(struct reader *reader, const struct segment *segment,
 	err = is_level(&t, segment, GLANCES, 1, good);
 	/* One may have been late. */
 	return err || *good ? err : is_level(&t, segment, HOLDS, READS, good);
-}
-
-int segment_leap(struct reader *reader, uint64_t unit, double around,
-		 double *leap)
-{
-	double v[LEAPS], pitch = 1 / around, off = AROUND_OFF, end = 0;
-	unsigned n = 0, parts = 0;
-	bool found = true;
-	int err = 0;
-
-	*leap = NAN;
-	while (!err && found && n < LEAPS && parts++ < LEAPS + 2) {
-		struct segment s = { .first = unit };
-		uint64_t limit = unit + (uint64_t)(TURNS_MOST / pitch);
-
-		if (limit >= reader->units)
-			break;
-		err = segment_find(reader, &s, limit, pitch, off, &found);
-		found = found && unit + s.units < limit;
-		/* What begins in the middle of a track does not count. */
-		if (parts > 1)
-			v[n++] = fabs(phase_wrap(s.start - end));
-		end = s.start + (double)s.units * s.pitch;
-		unit += s.units;
-		pitch = s.pitch;
-		off = SURFACES_OFF;
-	}
-	if (n > LEAPS / 2)
-		*leap = middle_of(v, n);
-	return err;
 }

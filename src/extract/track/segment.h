@@ -44,11 +44,4 @@ int segment_holds(struct reader *reader, const struct segment *segment,
 int segment_level(struct reader *reader, const struct segment *segment,
 		  bool *good);
 
-/*
- * By how much the angle usually leaps from track to track behind a unit, of
- * which `around` are a turn, about; NAN: that can't be told there.
- */
-int segment_leap(struct reader *reader, uint64_t unit, double around,
-		 double *leap);
-
 #endif

@@ -32,6 +32,7 @@ struct walk {
 	uint64_t steady;	/* since a run began that was not foretold */
 	double apart;		/* tracks from one event to the next, about; */
 	uint64_t event_at;	/* where the last was */
+	unsigned lost;		/* how often in a row no track was found */
 	uint64_t odd_at;	/* end of the last odd track, */
 	uint32_t odd_size;	/* and its size, */
 	unsigned odd_times;	/* which so many before it had as well */

@@ -11,6 +11,8 @@
 
 /* An angle is seen from two sides. */
 #define BOTH_SIDES 0.8
+/* Tolerances from which on a jump of the angle is seen. */
+#define LOOK_VISIBLE 2.2
 /* A run of so many tracks has told its step. */
 #define LONG_RUN 8u
 /* Tracks: the first leap behind what was odd, and the first in a run of which

@@ -17,6 +17,14 @@
 /* Tracks of what is left unknown before another that is known, in which none is
  * looked for: gap.h measures so few at a tenth of the reads. */
 #define HOLE_LEAST 3u
+/* Tracks between two that are seen, of which one ends without a skew. */
+#define FILL_MOST 6u
+/* Of a turn, what units that go round once may seem not to. */
+#define SPAN_WHOLE 0.012
+/* Tracks that are left unknown where none is found, twice as many each time,
+ * and so often at most. */
+#define LOST_TRACKS UINT64_C(64)
+#define LOST_MOST 20u
 /* Revolutions: what another run of the pattern may be off by, each by itself;
  * and what all are when they have come again some times. */
 #define RUN_ANGLE 0.0015
@@ -80,11 +88,12 @@ int walk_run_begin(struct walk *w, const struct track *t, double cross)
 		.start = t->start,
 		.step = phase_part(t->next - t->start),
 		.cross = phase_part(cross),
-		.span = fabs(span - 1) < 0.012 ? 1 : span,
+		.span = fabs(span - 1) < SPAN_WHOLE ? 1 : span,
 	};
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	bool known;
 
+	w->lost = 0;
 	plan_begin(&w->plan, &run);
 	w->steady = 0;
 	rounds_event(&w->rounds);
@@ -173,12 +182,66 @@ static int find_track(struct walk *w, uint64_t unit, struct track *t)
 	return err;
 }
 
+/* Past one that is thought to be there because others are like it. */
+static int pass_like(struct walk *w, uint32_t size, double start, double span)
+{
+	const struct ahead a = {
+		.first = w->plan.first, .size = size, .whole = size,
+		.start = start, .span = span,
+	};
+	const struct store_track t = { a.first, size, start, 0 };
+
+	w->plan.first += size;
+	return walk_pass_as(w, &a, &t);
+}
+
+/*
+ * No end of a track is seen between the frontier and track t.  Would one like
+ * those of the present run, and then some like t, have as many units, and the
+ * angles at which they begin leave no skew between the two kinds?  Then these
+ * are taken for them; the proof is still to come.
+ */
+static int fill(struct walk *w, const struct track *t, bool *filled)
+{
+	double step = phase_part(t->next - t->start), skew;
+	uint64_t units = t->first - w->plan.first;
+	struct track first = *t;
+	struct ahead a;
+	int err;
+
+	plan_ahead(&w->plan, w->ahead, 2);
+	a = w->ahead[0];
+	*filled = w->plan.now.size && units > a.size &&
+		  (units - a.size) % t->size == 0 &&
+		  units < FILL_MOST * a.size &&
+		  a.span > 1 - LOOK_VISIBLE * w->reader->tolerance;
+	if (!*filled)
+		return 0;
+	first.first = a.first + a.size;
+	first.start = phase_part(t->start - step *
+				 (double)((t->first - first.first) / t->size));
+	first.next = phase_part(first.start + step);
+	skew = phase_wrap(first.start - a.start - a.span);
+	*filled = fabs(skew) <= LOOK_VISIBLE * w->reader->tolerance;
+	if (!*filled)
+		return 0;
+	err = pass_like(w, a.size, a.start, a.span);
+	w->plan.trusted = false;
+	if (!err)
+		err = walk_run_begin(w, &first, first.start - w->last_start);
+	while (!err && w->plan.first <= t->first)
+		err = pass_like(w, t->size, w->last_start + step, 1);
+	w->plan.start = t->next;
+	return err;
+}
+
 /* Over what can't be decided, beginning at the frontier. */
 int walk_skip(struct walk *w, uint64_t from)
 {
 	uint64_t at = w->plan.first;
 	uint32_t before = 0;
 	struct track t;
+	bool filled;
 	int err;
 
 	w->events++;
@@ -187,8 +250,10 @@ int walk_skip(struct walk *w, uint64_t from)
 	err = find_track(w, from, &t);
 	if (err == TRACK_UNDECIDED) {
 		/* The rest of the disk, or a stretch of it. */
-		uint64_t to = from + 64 * (uint64_t)(w->plan.now.size + 64);
+		uint64_t to = from + (LOST_TRACKS << w->lost) *
+				     (w->plan.now.size + 64);
 
+		w->lost += w->lost < LOST_MOST;
 		w->there = false;
 		if (to > w->limit)
 			to = w->limit;
@@ -200,6 +265,9 @@ int walk_skip(struct walk *w, uint64_t from)
 		w->there = false;
 		return store_unknown(w->store, at, w->limit - at);
 	}
+	err = fill(w, &t, &filled);
+	if (err || filled)
+		return err;
 	err = store_unknown(w->store, at, t.first - at);
 	if (err)
 		return err;

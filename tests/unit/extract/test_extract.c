@@ -219,7 +219,9 @@ END_TEST
  * leap (8327), one longer than its neighbours, between them (18126), 12 tracks
  * and one of another run that are 13 of a third (1201096, 1500509), the ends of
  * two zones between tracks of one size (1300111), two tracks in a gap that are
- * as long as those on both sides (1500819). */
+ * as long as those on both sides (1500819), a zone's last track of a single
+ * unit (1510436), reads that are late by most of a turn among many of one unit
+ * (1511134). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -255,6 +257,8 @@ START_TEST(certain_again)
 		{ "1500509,bytes=40G,cache=0,odd=1,slipped=0.005", 1 },
 		{ "1300111,bytes=9G,odd=1,cache=1,slipped=0.01", 1 },
 		{ "1500819,bytes=9G,cache=0,odd=1,slipped=0.005", 1 },
+		{ "1510436,bytes=4G,group=6,noise=1", 1 },
+		{ "1511134,bytes=4G,slipped=0.01,noise=1,odd=1", 1 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -955,7 +959,7 @@ int main(void)
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 33);
-	tcase_add_loop_test(tc, certain_again, 0, 30);
+	tcase_add_loop_test(tc, certain_again, 0, 32);
 	tcase_add_loop_test(tc, nothing_is_known_too_soon, 0, 5);
 	tcase_add_loop_test(tc, closed, 0, 4);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);

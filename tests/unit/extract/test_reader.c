@@ -510,6 +510,16 @@ START_TEST(ends_are_found_soon)
 }
 END_TEST
 
+/* A read that is late by most of a turn seems to be early by the rest: what all
+ * say together is not between that and the others. */
+START_TEST(late_is_never_early)
+{
+	double v[] = { 0, 0.016, -0.002, -0.005, -0.457, -0.002 };
+
+	ck_assert_double_eq_tol(middle_low(v, 6, 0.04), -0.002, 0.003);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("reader");
@@ -523,6 +533,7 @@ int main(void)
 	tcase_add_loop_test(tc, read_ahead_is_not_believed, 0, 24);
 	tcase_add_loop_test(tc, long_reads_are_not_late, 0, 2);
 	tcase_add_test(tc, late_is_not_elsewhere);
+	tcase_add_test(tc, late_is_never_early);
 	tcase_add_test(tc, spots_wait_for_others);
 	tcase_add_loop_test(tc, large_tracks_are_read_whole, 0, 12);
 	tcase_add_test(tc, beginnings_are_read_again);
