@@ -642,9 +642,7 @@ int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
 	if (err || a.result)
 		return err;
 	if (a.complete_ns - a.submit_ns < reader->hit_ns) {
-		/* It reads further ahead than was thought. */
 		reader->hits++;
-		recent_further(&reader->recent, reader->units);
 		return 0;
 	}
 	*turns = ((double)(a.complete_ns - a.submit_ns) -

@@ -6,9 +6,6 @@
  */
 #include "extract/probe/recent.h"
 
-/* Units; more than the cache of any drive that reads on all by itself. */
-#define AHEAD_MOST 65536u
-
 void recent_init(struct recent *recent)
 {
 	*recent = (struct recent){ 0 };
@@ -89,12 +86,4 @@ void recent_more(struct recent *recent)
 							 RECENT_MAX;
 	recent->slack = recent->slack * 2 + 1 < recent->ahead ?
 				recent->slack * 2 + 1 : recent->ahead;
-}
-
-void recent_further(struct recent *recent, uint64_t units)
-{
-	uint64_t ahead = recent->ahead * 2 + 1;
-
-	if (ahead <= units / 16 && ahead <= AHEAD_MOST)
-		recent->ahead = ahead;
 }

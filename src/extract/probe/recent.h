@@ -46,7 +46,4 @@ bool recent_streams(const struct recent *recent, uint64_t unit);
 /* It remembered more than was believed. */
 void recent_more(struct recent *recent);
 
-/* It reads further ahead than was believed; a small part of `units` at most. */
-void recent_further(struct recent *recent, uint64_t units);
-
 #endif

@@ -1,231 +1,88 @@
 /*
- * gap.c - straight stretches between two tracks, and which of them are tracks.
+ * gap.c - which tracks lie between two tracks that are known.
  *
- * Tracks like those around a gap that fill it just so are tried first.  Else a
- * gap is followed from leap to leap of the angle (segment.h).  Slips too
- * small to be told end a stretch, too (segment->soft); where there is no leap,
- * the time that a head takes to the next track tells (span.h).
+ * There are three hypotheses; those that take fewer reads are tried first:
  *
- * A stretch that goes round once is a track, so that one begins and one ends
- * there.  Whether shorter ones are tracks, or parts of tracks in which sectors
- * slipped, stays open: to enumerate the ways in which they may join brought
- * 0.01 % of the space on drives of 9 to 80 GB, and most of the wrong tracks
- * that gaps ever had.
+ *   rows   Tracks like the one before the gap, then tracks like the one behind
+ *          it, have together exactly as many units as the gap.  This is
+ *          accepted if no other numbers of them would do, also with a few slips
+ *          in one of them, and if each track is a straight line of angles as
+ *          fast as its like.  No skew between them need be seen: no track is
+ *          longer than a turn, so none of them can have units of another.
+ *
+ *   slips  The gap has a few units less than tracks on both sides of it, and no
+ *          zone ends in it: that leaves no room for two tracks.  It is one with
+ *          slips, if its units are nowhere early and at most as late as those
+ *          slips make them.
+ *
+ *   arcs   The gap is followed from one skew to the next (segment.h).  An arc
+ *          that takes a turn is a track if the table in is_track() says so, or
+ *          if it can be read without losing a turn.
+ *
+ * Arcs shorter than a turn stay unknown: they may be short tracks, or parts of
+ * one track in which sectors slipped.
  */
 #include "extract/track/gap.h"
 
 #include <math.h>
 
 #include "extract/track/segment.h"
-#include "extract/track/span.h"
 
-#define PARTS_MOST (GAP_TRACKS / 2 - 1)
-#define CUTS_MOST 8u
-/* Rounds of looking for ends that no leap shows. */
-#define ROUNDS 3u
-/* Revolutions: a stretch is a turn; it is more than one. */
+#define ARCS_MOST (GAP_TRACKS / 2 - 1)
+/* In revolutions, how far an arc that takes a turn may seem to be from it. */
 #define TURN_OFF 0.006
-#define TURN_MORE 0.01
-/* So few may be the first or last of a track, and lie among the spares. */
+/* An arc of fewer units may be the end of the track beside it: units that lie
+ * among the spares. */
 #define FEW_UNITS 4u
-/* Pitches that hardly differ, as a share. */
-#define PITCH_SAME 0.008
-/* What a pitch may be off by if it is known, and if it is not, as a share. */
+/* By what share the pitch may differ from that of the arc before: on the same
+ * surface, and on any. */
 #define PITCH_NEAR 0.012
 #define PITCH_OFF 0.12
-/* How many units that lie elsewhere are gone past. */
-#define LONE_MOST 3u
-#define SPARES_MOST 3
-/* Pitches of tracks of one size, as measured. */
+/* The same for two tracks of one size, and how many standard deviations of the
+ * measured pitch come on top. */
 #define LIKE_PITCH 0.001
 #define LIKE_SIGMAS 2.0
-/* Tolerances that units of a track are off its line at most. */
+/* Units of a turn that may be spares on each track. */
+#define SPARES_MOST 3
+/* How many tolerances the units of a track may be off its line. */
 #define OFF 1.2
-/* Tracks like those around it that a gap may have. */
-#define USUAL_MOST 8u
-/* Units that slips take from one of them. */
+/* The most tracks that the hypothesis of rows may have, and the most slips that
+ * it takes into account. */
+#define ROWS_MOST 8u
 #define SLIPS_MOST 2u
+/* The share of a track that slips leave of it at least. */
+#define SLIPPED_LEAST 0.97
+/* A read over an arc takes so many sectors, and part of a turn, at most.  It is
+ * asked for part of a turn before its first unit comes, which must be enough
+ * for a seek, and once more, a bit earlier, if it took a turn more. */
+#define READ_SECTORS 256u
+#define READ_TURNS 0.3
+#define READ_AHEAD 0.75
+#define READ_MORE 0.06
+#define READ_TRIES 4u
+/* Two tracks of a size are no coincidence. */
+#define SIZE_LEAST 2u
 
-struct part {
+struct arc {
 	struct segment s;
 	double turns;
-	bool whole;		/* it goes round once */
+	bool turn;		/* it takes one turn */
 };
 
-struct parts {
+struct arcs {
 	struct reader *r;
 	struct gap gap;
-	struct part part[PARTS_MOST];
+	struct arc arc[ARCS_MOST];
 	unsigned n;
-	bool all;		/* up to the end of the gap */
-	uint64_t cut[CUTS_MOST];	/* ends without a leap */
-	unsigned cuts;
+	bool all;		/* they reach the end of the gap */
 	double spared;		/* units of a turn that are spares */
 };
 
-/* Are the tracks on both sides alike, as in the middle of a zone? */
-static bool between_alike(const struct gap *gap)
-{
-	return gap->before.size && gap->before.size == gap->behind.size &&
-	       fabs(gap->before.pitch / gap->behind.pitch - 1) < PITCH_SAME;
-}
+/* ---- what is known of the neighbours ---- */
 
-static bool is_turn(const struct parts *g, double turns, double pitch)
-{
-	return fabs(turns - 1) <= TURN_OFF ||
-	       fabs(turns + g->spared * pitch - 1) <= TURN_OFF;
-}
-
-/* Do the units of a stretch pass as those of a track? */
-static bool passes_as(const struct segment *s, const struct store_track *t)
-{
-	return fabs(t->pitch / s->pitch - 1) <
-	       LIKE_PITCH + LIKE_SIGMAS * s->pitch_sigma / s->pitch;
-}
-
-/* By a unit too long or too short for a turn, where all others are alike: a
- * unit that lies elsewhere may be between them. */
-static bool is_unlike(const struct parts *g, const struct segment *s)
-{
-	const struct store_track *t = &g->gap.before;
-
-	return between_alike(&g->gap) && s->units != t->size && passes_as(s, t);
-}
-
-/* It is not certain either where that begins which is behind a soft end. */
-static void judge(const struct parts *g, struct part *p)
-{
-	p->whole = !p->s.soft && !(p > g->part && p[-1].s.soft) &&
-		   is_turn(g, p->turns, p->s.pitch) && !is_unlike(g, &p->s);
-}
-
-/* ---- stretches ---- */
-
-/* Where a stretch does not go on although there is no leap. */
-static int find_break(struct parts *g, const struct segment *s,
-		      struct span_end *end)
-{
-	struct span span = { s->first, s->units, s->start, s->pitch };
-	int err = 0;
-
-	for (unsigned i = 0; !err && i < LONE_MOST; i++) {
-		uint64_t gone;
-
-		err = span_find_end(g->r, &span, end);
-		if (err || !end->at || !end->lone || !end->clear)
-			return err;
-		/* One that lies elsewhere, and those behind it do not. */
-		gone = end->at + 1 - span.first;
-		span.units -= gone;
-		span.start += (double)gone * span.pitch;
-		span.first += gone;
-	}
-	end->clear = false;
-	return err;
-}
-
-/* Where the next stretch ends at the latest. */
-static uint64_t limit_of(const struct parts *g, uint64_t first)
-{
-	uint64_t limit = g->gap.end;
-
-	for (unsigned i = 0; i < g->cuts; i++) {
-		if (g->cut[i] > first && g->cut[i] < limit)
-			limit = g->cut[i];
-	}
-	return limit;
-}
-
-/* A stretch ends there without a leap: false, if that is not clear or there are
- * too many such. */
-static bool add_cut(struct parts *g, const struct span_end *end)
-{
-	if (!end->at || !end->clear || g->cuts == CUTS_MOST)
-		return false;
-	g->cut[g->cuts++] = end->at;
-	return true;
-}
-
-/* By a pitch; where it is not straight or goes round more than once, a head may
- * move without a leap. */
-static int measure_by(struct parts *g, struct segment *s, double pitch,
-		      double off, bool *found)
-{
-	uint64_t first = s->first;
-	struct span_end end;
-	int err;
-
-	*s = (struct segment){ .first = first };
-	err = segment_find(g->r, s, limit_of(g, first), pitch, off, found);
-	/* A line of so few units that it goes backwards is none. */
-	if (err || s->units < 2 || !(s->pitch > 0) ||
-	    (*found && (double)s->units * s->pitch < 1 + TURN_MORE))
-		return err;
-	err = find_break(g, s, &end);
-	if (err || !add_cut(g, &end))
-		return err;
-	*s = (struct segment){ .first = first };
-	return segment_find(g->r, s, end.at, pitch, off, found);
-}
-
-/* One stretch: like the one before it, that behind the gap, or neither; if no
- * end is found, the longest that is straight. */
-static int measure_one(struct parts *g, struct segment *s, double pitch,
-		       bool *found)
-{
-	double behind = g->gap.behind.size ? g->gap.behind.pitch : pitch;
-	bool other = fabs(behind / pitch - 1) > PITCH_NEAR;
-	const struct { double pitch, off; } tries[] = {
-		{ pitch, PITCH_NEAR },
-		{ other ? behind : pitch, other ? PITCH_NEAR : PITCH_OFF },
-		{ pitch, PITCH_OFF },
-	};
-	struct segment soft = { .units = 0 };
-	int err = 0;
-
-	*found = false;
-	for (unsigned i = 0; i < 2u + other && !err && !*found; i++) {
-		err = measure_by(g, s, tries[i].pitch, tries[i].off, found);
-		if (!*found && s->soft && s->units > soft.units)
-			soft = *s;
-	}
-	if (!*found && soft.units) {
-		*s = soft;
-		*found = true;
-	}
-	return err;
-}
-
-/* All stretches from the beginning on, as far as they can be told. */
-static int measure_all(struct parts *g)
-{
-	const struct gap *gap = &g->gap;
-	uint64_t at = gap->first;
-	double pitch = gap->before.size ? gap->before.pitch :
-					  gap->behind.pitch;
-	bool found = true;
-	int err = 0;
-
-	g->n = 0;
-	while (!err && found && at < gap->end && g->n < PARTS_MOST) {
-		struct part *p = &g->part[g->n];
-
-		*p = (struct part){ .s.first = at };
-		err = measure_one(g, &p->s, pitch, &found);
-		if (err || !found)
-			break;
-		pitch = p->s.pitch;
-		at += p->s.units;
-		p->turns = (double)p->s.units * pitch;
-		g->n++;
-	}
-	g->all = at == gap->end;
-	return err;
-}
-
-/* How fast the units of a neighbour pass; and of what it leaves of a turn some
- * may be spares. */
-static int learn_from(struct parts *g, struct store_track *t)
+/* Measures the pitch of a neighbour.  When a few whole units are left of its
+ * turn, tracks have that many spares. */
+static int measure_neighbour(struct arcs *g, struct store_track *t)
 {
 	struct segment s = {
 		.first = t->first, .units = t->size, .pitch = t->pitch,
@@ -244,92 +101,10 @@ static int learn_from(struct parts *g, struct store_track *t)
 	return 0;
 }
 
-/* ---- which of them are tracks ---- */
-
-/* A track like its neighbour outside the gap? */
-static bool is_usual(const struct parts *g, uint64_t units)
+static bool is_turn(const struct arcs *g, double turns, double pitch)
 {
-	return units == g->gap.before.size || units == g->gap.behind.size;
-}
-
-/* A few units by themselves may be the last of a track, or the first, that lie
- * among the spares: what is beside them is no track but a usual one. */
-static void doubt_few(struct parts *g)
-{
-	for (unsigned i = 0; i < g->n; i++) {
-		struct part *p = &g->part[i];
-
-		if (p->s.units >= FEW_UNITS)
-			continue;
-		p->whole = false;
-		if (i && !is_usual(g, p[-1].s.units))
-			p[-1].whole = false;
-		if (i + 1 < g->n && !is_usual(g, p[1].s.units))
-			p[1].whole = false;
-	}
-}
-
-/* Must part i be looked into?  Beside parts of tracks a turn may be two such:
- * what is behind a scratch on one track, and what is before it on the next; one
- * of a size that no neighbour has, or where zones may meet, may be the ends of
- * two zones. */
-static bool is_doubtful(const struct parts *g, unsigned i)
-{
-	const struct part *p = &g->part[i];
-
-	return !between_alike(&g->gap) || !is_usual(g, p->s.units) ||
-	       (i && !p[-1].whole) ||
-	       (i + 1 < g->n ? !p[1].whole : !g->all);
-}
-
-/* Looks for ends that no leap shows.  *again: one was found. */
-static int look_inside(struct parts *g, bool *again)
-{
-	struct part *p = g->part;
-	struct span_end end;
-	int err = 0;
-
-	*again = false;
-	for (unsigned i = 0; i < g->n && !err; i++) {
-		if (!p[i].whole || !is_doubtful(g, i))
-			continue;
-		err = find_break(g, &p[i].s, &end);
-		if (err || (!end.at && end.clear))
-			continue;
-		p[i].whole = false;
-		*again |= add_cut(g, &end);
-	}
-	return err;
-}
-
-static unsigned put(struct gap_track *out, unsigned n, uint64_t first,
-		    uint64_t units, const struct part *p)
-{
-	if (!units)
-		return n;
-	if (!p && n && !out[n - 1].known) {
-		out[n - 1].track.size += (uint32_t)units;
-		return n;
-	}
-	out[n] = (struct gap_track){
-		{ first, (uint32_t)units, p ? phase_part(p->s.start) : 0,
-		  p ? p->turns / (double)units : 0 }, p != NULL,
-	};
-	return n + 1;
-}
-
-static unsigned put_all(const struct parts *g, struct gap_track *out)
-{
-	uint64_t at = g->gap.first;
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < g->n; i++) {
-		const struct part *p = &g->part[i];
-
-		n = put(out, n, p->s.first, p->s.units, p->whole ? p : NULL);
-		at = p->s.first + p->s.units;
-	}
-	return put(out, n, at, g->gap.end - at, NULL);
+	return fabs(turns - 1) <= TURN_OFF ||
+	       fabs(turns + g->spared * pitch - 1) <= TURN_OFF;
 }
 
 int gap_is_whole(struct reader *reader, const struct store_track *track,
@@ -345,10 +120,11 @@ int gap_is_whole(struct reader *reader, const struct store_track *track,
 	return err;
 }
 
-/* ---- tracks like those around ---- */
+/* ---- hypothesis: rows ---- */
 
-/* In how many ways do tracks like the one before a gap, and then like the one
- * behind it, have so many units?  The last of them: *like_before, *all. */
+/* In how many ways do tracks like the one before the gap, and then tracks like
+ * the one behind it, have so many units?  The last of these ways is returned in
+ * *like_before and *all. */
 static unsigned ways_to_fill(const struct gap *gap, uint64_t units,
 			     unsigned *like_before, unsigned *all)
 {
@@ -356,9 +132,9 @@ static unsigned ways_to_fill(const struct gap *gap, uint64_t units,
 	unsigned ways = 0;
 	uint64_t rest;
 
-	for (unsigned i = 0; i <= USUAL_MOST && i * (uint64_t)a <= units; i++) {
+	for (unsigned i = 0; i <= ROWS_MOST && i * (uint64_t)a <= units; i++) {
 		rest = units - i * (uint64_t)a;
-		if (rest % b || i + rest / b > USUAL_MOST || (a == b && rest))
+		if (rest % b || i + rest / b > ROWS_MOST || (a == b && rest))
 			continue;
 		*like_before = i;
 		*all = i + (unsigned)(rest / b);
@@ -367,9 +143,9 @@ static unsigned ways_to_fill(const struct gap *gap, uint64_t units,
 	return ways;
 }
 
-/* Is there one way only, also if one of the tracks had slips? */
-static bool count_usual(const struct gap *gap, unsigned *like_before,
-			unsigned *all)
+/* Is there exactly one way, and none with slips in one of the tracks? */
+static bool is_one_way(const struct gap *gap, unsigned *like_before,
+		       unsigned *all)
 {
 	uint64_t units = gap->end - gap->first;
 	unsigned i, n;
@@ -383,62 +159,301 @@ static bool count_usual(const struct gap *gap, unsigned *like_before,
 	return ways_to_fill(gap, units, like_before, all) == 1;
 }
 
-/*
- * No track is longer than a turn: those that fill a gap with as many units as
- * they have if they are like the ones around it lack none, and so no leap need
- * be seen between them.  They have to lie on lines, each of them, and to pass
- * as those: 426 and 408 units are as many as 423 and 411.
- */
-static int try_usual(struct parts *g, bool *good)
+/* Do the units of an arc pass as fast as those of a track? */
+static bool passes_as(const struct segment *s, const struct store_track *t)
+{
+	return fabs(t->pitch / s->pitch - 1) <
+	       LIKE_PITCH + LIKE_SIGMAS * s->pitch_sigma / s->pitch;
+}
+
+static int try_rows(struct arcs *g, bool *good)
 {
 	const struct gap *gap = &g->gap;
 	uint64_t at = gap->first;
 	unsigned like_before, all;
 	int err = 0;
 
-	*good = count_usual(gap, &like_before, &all);
+	*good = is_one_way(gap, &like_before, &all);
 	for (g->n = 0; *good && !err && g->n < all; g->n++) {
 		const struct store_track *t = g->n < like_before ?
 					      &gap->before : &gap->behind;
-		struct part *p = &g->part[g->n];
+		struct arc *p = &g->arc[g->n];
 
-		*p = (struct part){
+		*p = (struct arc){
 			.s = { .first = at, .units = t->size,
 			       .pitch = t->pitch },
-			.whole = true,
+			.turn = true,
 		};
 		err = segment_line(g->r, &p->s, good);
 		p->turns = (double)p->s.units * p->s.pitch;
 		*good = *good && is_turn(g, p->turns, p->s.pitch) &&
 			passes_as(&p->s, t);
-		/* The ends of two zones may be as long as a track together. */
-		if (!err && *good && !between_alike(gap))
+		/* Where zones may meet, the ends of both may be as long as a
+		 * track together. */
+		if (!err && *good && gap->before.size != gap->behind.size)
 			err = segment_holds(g->r, &p->s, OFF, good);
 		at += t->size;
 	}
+	g->all = *good;
+	return err;
+}
+
+/* ---- hypothesis: slips ---- */
+
+/* The least size of tracks on both sides of the gap that has a few units more
+ * than it, where no zone ends in it; 0: there is none. */
+static uint32_t size_with_slips(const struct gap *gap)
+{
+	uint32_t a = gap->before.size, b = gap->behind.size;
+	uint64_t at = gap->first, units = gap->end - at;
+
+	if (!a || !b || (a != b &&
+			 store_before(gap->store, at, b) < SIZE_LEAST &&
+			 store_behind(gap->store, at, a) < SIZE_LEAST))
+		return 0;
+	for (uint32_t size = (uint32_t)units + 1;
+	     SLIPPED_LEAST * size <= (double)units; size++) {
+		if (store_before(gap->store, at, size) >= SIZE_LEAST &&
+		    store_behind(gap->store, at, size) >= SIZE_LEAST)
+			return size;
+	}
+	return 0;
+}
+
+static int try_slips(struct arcs *g, bool *good)
+{
+	const struct gap *gap = &g->gap;
+	uint64_t units = gap->end - gap->first;
+	uint32_t size = size_with_slips(gap);
+	struct segment s = { .first = gap->first, .units = units };
+	int err;
+
+	*good = size > 0;
+	if (!*good)
+		return 0;
+	s.pitch = gap->before.pitch * gap->before.size / size;
+	err = segment_slips(g->r, &s, size - units, good);
+	g->arc[0] = (struct arc){ s, (double)units * s.pitch, true };
+	g->n = 1;
+	g->all = *good;
+	return err;
+}
+
+/* ---- hypothesis: arcs ---- */
+
+/* Finds the end of one arc.  Its pitch is that of the arc before it, or that of
+ * the track behind the gap, or neither. */
+static int measure_arc(struct arcs *g, struct segment *s, double pitch,
+		       bool *found)
+{
+	double behind = g->gap.behind.size ? g->gap.behind.pitch : pitch;
+	bool other = fabs(behind / pitch - 1) > PITCH_NEAR;
+	const struct { double pitch, off; } tries[] = {
+		{ pitch, PITCH_NEAR },
+		{ other ? behind : pitch, other ? PITCH_NEAR : PITCH_OFF },
+		{ pitch, PITCH_OFF },
+	};
+	uint64_t first = s->first;
+	int err = 0;
+
+	*found = false;
+	for (unsigned i = 0; i < 2u + other && !err && !*found; i++) {
+		*s = (struct segment){ .first = first };
+		err = segment_find(g->r, s, g->gap.end, tries[i].pitch,
+				   tries[i].off, found);
+	}
+	return err;
+}
+
+/* Follows the gap from its beginning as far as ends of arcs are found. */
+static int measure_arcs(struct arcs *g)
+{
+	const struct gap *gap = &g->gap;
+	uint64_t at = gap->first;
+	double pitch = gap->before.size ? gap->before.pitch :
+					  gap->behind.pitch;
+	bool found = true;
+	int err = 0;
+
+	g->n = 0;
+	while (!err && found && at < gap->end && g->n < ARCS_MOST) {
+		struct arc *p = &g->arc[g->n];
+
+		*p = (struct arc){ .s.first = at };
+		err = measure_arc(g, &p->s, pitch, &found);
+		if (err || !found)
+			break;
+		pitch = p->s.pitch;
+		at += p->s.units;
+		p->turns = (double)p->s.units * pitch;
+		p->turn = p->s.units >= FEW_UNITS &&
+			  is_turn(g, p->turns, pitch);
+		g->n++;
+	}
+	g->all = at == gap->end;
+	return err;
+}
+
+/* Is what is on that side of arc i something else than a track? */
+static bool is_beside_rest(const struct arcs *g, unsigned i, int step)
+{
+	if (step < 0)
+		return i && !g->arc[i - 1].turn;
+	return i + 1 < g->n ? !g->arc[i + 1].turn : !g->all;
+}
+
+/* How many units has what is on that side of arc i? */
+static uint64_t units_beside(const struct arcs *g, unsigned i, int step)
+{
+	if (step < 0)
+		return i ? g->arc[i - 1].s.units : g->gap.before.size;
+	return i + 1 < g->n ? g->arc[i + 1].s.units : g->gap.behind.size;
+}
+
+/* Are there tracks of a size near the gap? */
+static bool is_known_size(const struct arcs *g, uint64_t units)
+{
+	uint64_t at = g->gap.first;
+	uint32_t size = (uint32_t)units;
+
+	return store_before(g->gap.store, at, size) +
+	       store_behind(g->gap.store, at, size) >= SIZE_LEAST;
+}
+
+/* Could all but a few units of an arc be a track of a known size? */
+static bool may_have_more(const struct arcs *g, uint64_t units)
+{
+	uint64_t few = (uint64_t)ceil((double)units * TURN_OFF);
+
+	for (uint64_t i = 1; i <= few && i < units; i++) {
+		if (is_known_size(g, units - i))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is an arc that takes a turn one track?  Two ends of tracks may go on from one
+ * another without a skew, where zones meet, and be a turn together.  The first
+ * row that fits decides:
+ *
+ *   it is as long as the track next to it           yes
+ *   no track is next to it                          no
+ *   no tracks near the gap have its size            no
+ *   tracks are next to it on both sides             yes
+ *   it is a bit longer than tracks near the gap     no, it may be one of those
+ *   otherwise                                       yes
+ */
+static bool is_track(const struct arcs *g, unsigned i)
+{
+	uint64_t units = g->arc[i].s.units;
+	bool before = !is_beside_rest(g, i, -1);
+	bool behind = !is_beside_rest(g, i, 1);
+
+	if (!g->arc[i].turn)
+		return false;
+	if ((before && units_beside(g, i, -1) == units) ||
+	    (behind && units_beside(g, i, 1) == units))
+		return true;
+	if ((!before && !behind) || !is_known_size(g, units))
+		return false;
+	return (before && behind) || !may_have_more(g, units);
+}
+
+/* Has an arc more or less units than the tracks on both sides, which pass as
+ * fast as it does?  One may be another track's, among the spares of this. */
+static bool is_unlike(const struct arcs *g, const struct segment *s)
+{
+	const struct gap *gap = &g->gap;
+
+	return gap->before.size == gap->behind.size &&
+	       s->units != gap->before.size && passes_as(s, &gap->before);
+}
+
+/*
+ * Otherwise an arc is a track if all of it is read without a turn in between:
+ * to get to another track takes a head some time, in which its next units have
+ * passed.  *one: that has been seen.
+ */
+static int try_one_track(struct arcs *g, const struct segment *s, bool *one)
+{
+	double ahead = (double)g->r->recent.ahead * s->pitch, turns;
+	double idle = ahead > 0 ? ceil(ahead) + 1 : 0;
+	uint64_t most = (uint64_t)(READ_TURNS / s->pitch);
+	uint64_t at = s->first, end = s->first + s->units, units;
+	int err = 0;
+
+	most = most < READ_SECTORS / g->r->unit_sectors ?
+		       most : READ_SECTORS / g->r->unit_sectors;
+	*one = most > 1;
+	for (; *one && !err && at + 1 < end; at += units - 1) {
+		units = end - at < most ? end - at : most;
+		*one = false;
+		for (unsigned i = 0; i < READ_TRIES && !*one && !err; i++) {
+			err = reader_span(g->r, at, (uint32_t)units,
+				phase_part(s->start + s->pitch *
+					   (double)(at - s->first)),
+				idle + READ_AHEAD + READ_MORE * i, i % 2,
+				&turns);
+			*one = fabs(turns - (double)units * s->pitch) < 0.5;
+		}
+	}
+	return err;
+}
+
+/* ---- the answer ---- */
+
+/* Adds some units, which are a track if there is an arc. */
+static unsigned put(struct gap_track *out, unsigned n, uint64_t first,
+		    uint64_t units, const struct arc *p)
+{
+	if (!units)
+		return n;
+	if (!p && n && !out[n - 1].known) {
+		out[n - 1].track.size += (uint32_t)units;
+		return n;
+	}
+	out[n] = (struct gap_track){
+		{ first, (uint32_t)units, p ? phase_part(p->s.start) : 0,
+		  p ? p->turns / (double)units : 0 }, p != NULL,
+	};
+	return n + 1;
+}
+
+static int put_all(struct arcs *g, bool sure, struct gap_track *out,
+		   unsigned *n)
+{
+	uint64_t at = g->gap.first;
+	int err = 0;
+
+	*n = 0;
+	for (unsigned i = 0; i < g->n && !err; i++) {
+		const struct arc *p = &g->arc[i];
+		bool known = sure || is_track(g, i);
+
+		if (!known && p->turn && !is_unlike(g, &p->s))
+			err = try_one_track(g, &p->s, &known);
+		*n = put(out, *n, p->s.first, p->s.units, known ? p : NULL);
+		at = p->s.first + p->s.units;
+	}
+	*n = put(out, *n, at, g->gap.end - at, NULL);
 	return err;
 }
 
 int gap_close(struct reader *reader, const struct gap *gap,
 	      struct gap_track *out, unsigned *n)
 {
-	struct parts g = { .r = reader, .gap = *gap };
-	bool again, good = false;
-	int err = learn_from(&g, &g.gap.before);
+	struct arcs g = { .r = reader, .gap = *gap };
+	bool sure = false;
+	int err = measure_neighbour(&g, &g.gap.before);
 
 	if (!err)
-		err = learn_from(&g, &g.gap.behind);
+		err = measure_neighbour(&g, &g.gap.behind);
 	if (!err)
-		err = try_usual(&g, &good);
-	again = !good;
-	for (unsigned i = 0; !err && again && i < ROUNDS; i++) {
-		err = measure_all(&g);
-		for (unsigned k = 0; k < g.n; k++)
-			judge(&g, &g.part[k]);
-		doubt_few(&g);
-		if (!err)
-			err = look_inside(&g, &again);
-	}
-	*n = put_all(&g, out);
-	return err;
+		err = try_rows(&g, &sure);
+	if (!err && !sure)
+		err = try_slips(&g, &sure);
+	if (!err && !sure)
+		err = measure_arcs(&g);
+	return err ? err : put_all(&g, sure, out, n);
 }

@@ -18,6 +18,7 @@ struct gap {
 	uint64_t first, end;	/* units: tracks begin at both */
 	/* The tracks around it; size 0: the disk begins or ends there. */
 	struct store_track before, behind;
+	const struct store *store;	/* what else is known */
 };
 
 struct gap_track {

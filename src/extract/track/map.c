@@ -30,7 +30,7 @@
 #define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
 #define AGAIN 3u
-/* Reads for an angle where a long gap is walked over once more. */
+/* Reads for an angle where one is not enough. */
 #define REPEAT_AGAIN 5u
 /* How often that is tried where too little became known. */
 #define SHARPEN_MOST 2u
@@ -575,29 +575,6 @@ static int walk_all(struct map *m, uint64_t first, uint64_t end)
 	return err ? err : dropped;
 }
 
-/* Walks over long gaps again, reading more than once for an angle: what spoils
- * a leap for some time are late completions. */
-static int walk_again(struct map *m, uint64_t from, uint64_t end)
-{
-	unsigned was = m->reader.repeat;
-	struct gap gap;
-	int err = 0;
-
-	while (!err && !out_of_time(m) && map_gaps_next(m, from, &gap) &&
-	       gap.end <= end) {
-		from = gap.end;
-		if (gap.end - gap.first <= map_gaps_most(m))
-			continue;
-		if (was < REPEAT_AGAIN)
-			reader_sharpen(&m->reader, REPEAT_AGAIN);
-		err = anew(m, gap.first, gap.end);
-		if (!err)
-			err = walk_all(m, gap.first, gap.end);
-		reader_sharpen(&m->reader, was);
-	}
-	return err;
-}
-
 /* Tracks that are known from another run say whether the drive is a large one:
  * else all would be looked at again whenever that shows. */
 static void see_largest(struct map *m)
@@ -623,8 +600,6 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = walk_all(m, first, end);
 	/* What is further away may not have been mapped. */
 	from = first > map_gaps_most(m) ? first - map_gaps_most(m) : 0;
-	if (!err)
-		err = walk_again(m, from, end);
 	if (!err && !out_of_time(m))
 		err = prove_even(m, first, end);
 	if (!err && !out_of_time(m))

@@ -35,7 +35,7 @@ bool map_gaps_next(const struct map *m, uint64_t from, struct gap *gap)
 	size_t i = store_find(&m->store, from);
 	uint64_t end;
 
-	*gap = (struct gap){ 0 };
+	*gap = (struct gap){ .store = &m->store };
 	if (i && p[i - 1].tracks)
 		i--;
 	for (; i <= m->store.n; i++) {

@@ -29,8 +29,6 @@
 /* Revolutions: steps that differ by more are different. */
 #define SAME_STEP 0.012
 #define SAME_CROSS 0.02
-/* Tracks of a run that say well how large its step is. */
-#define SURE_STEP 8u
 /* Short tracks in a long run: so many runs of so many, so long at least. */
 #define SHORT_RUNS 3u
 #define SHORT_TRACKS 2u
@@ -42,8 +40,6 @@
 #define ROW_MOST 64u
 /* Periods in which a track lacked as many units, before that is its size. */
 #define LACKS_PERIODS 2u
-/* Tracks of which nothing is used, one after another. */
-#define GONE_MOST 3u
 /* Runs one after another that were longer than foretold, so that no count is
  * believed any more. */
 #define OVERRAN_MAX 2u
@@ -616,36 +612,6 @@ void plan_overrun(struct plan *plan)
 		plan->uncounted = plan->n;
 }
 
-/* Tracks of the present run that were taken for the beginning of another? */
-static bool go_on(struct plan *p, const struct run *run)
-{
-	uint32_t usual = usual_count(p);
-	bool follows = isnan(run->cross);
-
-	if (usual < p->expected)
-		usual = p->expected;
-	for (unsigned k = 1; k <= GONE_MOST; k++)
-		follows |= near(run->cross, k * p->now.step,
-				p->now.count < SURE_STEP ? 2 * SAME_CROSS :
-							   SAME_STEP);
-	if (run->size == p->now.size && p->now.count >= SURE_STEP &&
-	    near(run->cross, p->now.step, SAME_STEP) &&
-	    near(run->step, p->now.step, SAME_STEP)) {
-		p->now.count += run->count;
-		if (p->now.count > p->expected)
-			plan_overrun(p);
-		return true;
-	}
-	if (!follows || run->size != p->now.size ||
-	    p->now.count + run->count > usual ||
-	    (p->now.count + run->count < usual &&
-	     !near(run->step, p->now.step, 2 * SAME_CROSS)))
-		return false;
-	p->now.count += run->count;
-	p->rate = p->cross_rate = 0;
-	return true;
-}
-
 /* The present run has ended.  What is shorter than it should be is so because
  * the zone ends, and so are the others of the group. */
 static void see_end(struct plan *p, const struct run *next)
@@ -702,7 +668,7 @@ void plan_begin(struct plan *plan, const struct run *run)
 	const struct run *old;
 	uint32_t count = 0, lacks = 0;
 
-	if (resume(plan, run) || go_on(plan, run))
+	if (resume(plan, run))
 		return;
 	if (!is_short(&plan->now, run->size))
 		plan->was = (struct plan_long){

@@ -17,8 +17,6 @@
  * room for a second one; so many such may follow each other. */
 #define NEARLY_WHOLE 0.97
 #define ENCLOSED_MOST 3u
-/* Pieces on both sides among which sizes are searched for that come again. */
-#define PIECES_NEAR 64u
 /* So many tracks of a size are no chance. */
 #define TIMES_LEAST 2u
 /* Short tracks of one size. */
@@ -100,16 +98,6 @@ static bool whole_beside(const struct prove *p, size_t i, int step)
 	       is_whole(p, (size_t)(b - p->claim));
 }
 
-/* A little shorter than two that are as long as each other? */
-static bool is_between(const struct prove *p, size_t i)
-{
-	const struct prove_claim *c = &p->claim[i];
-
-	return whole_beside(p, i, -1) && whole_beside(p, i, 1) &&
-	       c[-1].size == c[1].size && c[1].size > c->size &&
-	       c->nominal <= c[1].size && c->size >= SHORT_LEAST * c[1].size;
-}
-
 /* The last track of each cylinder, without its spares, comes again. */
 static bool is_repeated(const struct prove *p, size_t i)
 {
@@ -163,24 +151,12 @@ static int is_one_zone(const struct prove *p, const struct prove_claim *before,
 		       const struct prove_claim *behind)
 {
 	const struct store *s = p->store;
-	const size_t at = store_find(s, before->first);
-	uint32_t tracks = 0;
-	size_t i;
 
-	if (before->size == behind->size)
+	if (before->size == behind->size ||
+	    store_before(s, before->first, behind->size) >= TIMES_LEAST ||
+	    store_behind(s, before->first, before->size) >= TIMES_LEAST)
 		return 1;
-	for (i = at; i && i + PIECES_NEAR > at; i--)
-		tracks += s->pieces[i - 1].size == behind->size ?
-				  s->pieces[i - 1].tracks : 0;
-	if (tracks >= TIMES_LEAST)
-		return 1;
-	tracks = 0;
-	for (i = at + 1; i < s->n && i < at + PIECES_NEAR; i++)
-		tracks += s->pieces[i].size == before->size ?
-				  s->pieces[i].tracks : 0;
-	if (tracks >= TIMES_LEAST)
-		return 1;
-	return i < s->n ? 0 : -1;
+	return store_find(s, before->first) + STORE_NEAR < s->n ? 0 : -1;
 }
 
 /* Is it the only track between two that are certain: too long for a second one
@@ -206,7 +182,7 @@ static enum prove_state judge_whole(struct prove *p, size_t i)
 {
 	int after = alike(p, i, 1, false), only;
 
-	if (after > 0 || alike(p, i, -1, false) > 0 || is_between(p, i))
+	if (after > 0 || alike(p, i, -1, false) > 0)
 		return PROVE_HOLDS;
 	only = is_only_one(p, i);
 	p->claim[i].waits = only < 0;
@@ -224,7 +200,7 @@ static enum prove_state judge_short(struct prove *p, size_t i)
 	int only = is_only_one(p, i);
 
 	p->claim[i].waits = only < 0;
-	if (is_between(p, i) || is_repeated(p, i) || only > 0)
+	if (is_repeated(p, i) || only > 0)
 		return PROVE_HOLDS;
 	if (before != 1 || !after || (!at_edge(p, c) &&
 				      c->size < SHORT_LEAST * c->nominal))

@@ -136,9 +136,6 @@ int seam_holds(struct reader *reader, const struct store_track *track,
 	};
 	int err = segment_line(reader, &s, holds);
 
-	if (err || !*holds || !closely)
-		return err;
-	err = segment_holds(reader, &s, OFF, holds);
-	s.pitch = track->pitch;
-	return err || !*holds ? err : segment_level(reader, &s, holds);
+	return err || !*holds || !closely ? err :
+	       segment_holds(reader, &s, OFF, holds);
 }

@@ -46,17 +46,10 @@
  * a drive gets the next command in time. */
 #define PLACES 6u
 #define APART 0.05
-/* How many units that lie elsewhere are gone past. */
-#define LONE_MOST 3u
-/* Places that make a line where it has no end. */
-#define SOFT_LEAST 5u
 /* Places that are looked at all over one. */
 #define HOLDS 20u
-/* Fewer of them, read once, and standard deviations that two groups may be
- * apart; what each of several reads is worth. */
+/* Fewer of them, where a track may have slips. */
 #define GLANCES 12u
-#define LEVEL 4.5
-#define SEVERAL 0.85
 
 /* What is read, and what was seen. */
 struct place {
@@ -324,13 +317,6 @@ static int is_end(struct trace *t, uint64_t end, bool *good)
 	return err;
 }
 
-/* *lone: the unit at the end lies elsewhere, and the line goes on behind it. */
-static int is_lone(struct trace *t, uint64_t end, bool *lone)
-{
-	*lone = false;
-	return end + 1 < t->limit ? look(t, end + 1, lone) : 0;
-}
-
 static int begin(struct trace *t)
 {
 	struct place p = { .unit = t->first };
@@ -373,57 +359,17 @@ static int is_straight(struct trace *t, bool *straight)
 	return err;
 }
 
-static void sort_places(struct trace *t)
-{
-	for (unsigned i = 1; i < t->n; i++) {
-		double x = t->x[i], y = t->y[i];
-		unsigned k = i;
-
-		for (; k && t->x[k - 1] > x; k--) {
-			t->x[k] = t->x[k - 1];
-			t->y[k] = t->y[k - 1];
-		}
-		t->x[k] = x;
-		t->y[k] = y;
-	}
-}
-
-/* As many of the places from the beginning on as are on one line. */
-static bool shorten(struct trace *t)
-{
-	for (; t->n >= SOFT_LEAST; t->n--) {
-		bool straight = true;
-
-		fit(t);
-		for (unsigned i = 0; i < t->n; i++)
-			straight = straight &&
-				   distance(t, i) <= BENT * t->sigma;
-		if (straight)
-			return true;
-	}
-	return false;
-}
-
 static int trace_end(struct trace *t, uint64_t *end, bool *found)
 {
 	uint64_t lo = t->first, hi = t->limit;
-	bool lone = true;
-	int err = 0;
+	int err = follow(t, &lo, &hi);
 
-	*found = false;
-	for (unsigned i = 0; i < LONE_MOST && lone && !err; i++) {
-		err = follow(t, &lo, &hi);
-		*end = hi;
-		if (err || hi == t->limit) {
-			*found = !err;
-			return err;
-		}
-		err = narrow(t, lo, hi, end);
-		if (!err)
-			err = is_lone(t, *end, &lone);
-		lo = *end + 1;
-	}
-	return err || lone ? err : is_end(t, *end, found);
+	*end = hi;
+	*found = !err && hi == t->limit;
+	if (err || *found)
+		return err;
+	err = narrow(t, lo, hi, end);
+	return err ? err : is_end(t, *end, found);
 }
 
 static void trace_of(struct trace *t, struct reader *r, uint64_t first,
@@ -461,12 +407,6 @@ int segment_find(struct reader *reader, struct segment *segment,
 	t.off = FREE;
 	fit(&t);
 	*found = *found && straight;
-	if (!err && !*found) {
-		sort_places(&t);
-		segment->soft = shorten(&t);
-		if (segment->soft)
-			end = segment->first + (uint64_t)t.x[t.n - 1];
-	}
 	segment->units = end - segment->first;
 	segment->pitch = t.pitch;
 	segment->pitch_sigma = sqrt(t.pitch_var);
@@ -547,58 +487,30 @@ int segment_holds(struct reader *reader, const struct segment *segment,
 	return err;
 }
 
-/* Are places late by the same, whichever of the last ones are taken for those
- * of another track? */
-static bool are_level(const double *off, unsigned n, double noise)
+int segment_slips(struct reader *reader, struct segment *segment,
+		  uint64_t most, bool *good)
 {
-	double sum = 0, before = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		sum += off[i];
-	for (unsigned k = 1; k < n; k++) {
-		unsigned behind = n - k;
-		double apart;
-
-		before += off[k - 1];
-		apart = (sum - before) / behind - before / k;
-		if (k > 1 && behind > 1 &&
-		    fabs(apart) > LEVEL * noise * sqrt(1.0 / k + 1.0 / behind))
-			return false;
-	}
-	return true;
-}
-
-/* At so many places, each read so often. */
-static int is_level(struct trace *t, const struct segment *s, unsigned places,
-		    unsigned reads, bool *good)
-{
-	struct place p[HOLDS];
-	double off[HOLDS];
-	unsigned n = 0;
-	int err;
-
-	places_over(s, p, places);
-	err = read_places(t, p, places, reads);
-	for (unsigned i = 0; i < places; i++) {
-		if (!isnan(p[i].off))
-			off[n++] = p[i].off;
-	}
-	*good = are_level(off, n, t->r->noise_once *
-			  (reads > 1 ? SEVERAL / sqrt(reads) : 1));
-	return err;
-}
-
-int segment_level(struct reader *reader, const struct segment *segment,
-		  bool *good)
-{
+	double slack = ON_AT_LAST * sigma_of(reader, READS_OFF);
+	double late = 0, last = 0;
+	struct place p[GLANCES];
 	struct trace t;
-	int err;
+	double turn;
+	int err = reader_read(reader, segment->first, &turn);
 
-	*good = true;
-	if (segment->units < HOLDS)
-		return 0;
+	*good = false;
+	if (err || isnan(turn) || segment->units < GLANCES)
+		return err;
+	segment->start = phase_part(turn - segment->pitch);
 	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
-	err = is_level(&t, segment, GLANCES, 1, good);
-	/* One may have been late. */
-	return err || *good ? err : is_level(&t, segment, HOLDS, READS, good);
+	places_over(segment, p, GLANCES);
+	err = read_places(&t, p, GLANCES, READS_OFF);
+	*good = true;
+	for (unsigned i = 0; i < GLANCES; i++) {
+		late = phase_wrap(p[i].off - p[0].off);
+		*good = *good && late >= last - slack &&
+			late <= (double)most * segment->pitch + slack;
+		last = late;
+	}
+	segment->start = phase_part(segment->start + p[0].off);
+	return err;
 }

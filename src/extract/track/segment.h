@@ -15,13 +15,11 @@ struct segment {
 	double start;		/* of its first unit's leading edge */
 	double pitch;		/* revolutions of a unit, */
 	double pitch_sigma;	/* give or take */
-	bool soft;		/* it may go on behind its end, nearly */
 };
 
 /*
  * From segment->first to the next leap or to `limit`.  `pitch`: that of the
  * units there, give or take a share `off` of it.  *found: the end is certain.
- * Otherwise the segment may be as much as is straight (soft).
  * 0, or why measuring must stop.
  */
 int segment_find(struct reader *reader, struct segment *segment,
@@ -36,12 +34,9 @@ int segment_line(struct reader *reader, struct segment *segment, bool *good);
 int segment_holds(struct reader *reader, const struct segment *segment,
 		  double most, bool *good);
 
-/*
- * Is a segment of a pitch that is known, and begins about at its start, of one
- * track?  Another may go on from it in angle, nearly, where zones meet: but its
- * units are later than those before it, or earlier.
- */
-int segment_level(struct reader *reader, const struct segment *segment,
-		  bool *good);
+/* Are units on a line of the pitch that is known, but for slips, which make
+ * them later from place to place, by `most` units in all?  Sets the start. */
+int segment_slips(struct reader *reader, struct segment *segment,
+		  uint64_t most, bool *good);
 
 #endif

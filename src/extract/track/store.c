@@ -289,6 +289,31 @@ int store_copy(const struct store *store, struct store *copy)
 	return 0;
 }
 
+static uint32_t tracks_of(const struct store *s, size_t from, size_t to,
+			  uint32_t size)
+{
+	uint32_t tracks = 0;
+
+	for (size_t i = from; i < to && i < s->n; i++)
+		tracks += s->pieces[i].size == size ? s->pieces[i].tracks : 0;
+	return tracks;
+}
+
+uint32_t store_before(const struct store *store, uint64_t unit, uint32_t size)
+{
+	size_t at = store_find(store, unit);
+
+	return tracks_of(store, at > STORE_NEAR ? at - STORE_NEAR : 0, at,
+			 size);
+}
+
+uint32_t store_behind(const struct store *store, uint64_t unit, uint32_t size)
+{
+	size_t at = store_find(store, unit) + 1;
+
+	return tracks_of(store, at, at + STORE_NEAR, size);
+}
+
 void store_fini(struct store *store)
 {
 	free(store->pieces);

@@ -70,6 +70,12 @@ void store_track(const struct store *store, const struct piece *piece,
 uint32_t store_track_at(const struct store *store, const struct piece *piece,
 			uint64_t unit);
 
+/* Tracks of a size in the 64 pieces before the one that holds a unit, or behind
+ * it. */
+#define STORE_NEAR 64u
+uint32_t store_before(const struct store *store, uint64_t unit, uint32_t size);
+uint32_t store_behind(const struct store *store, uint64_t unit, uint32_t size);
+
 void store_fini(struct store *store);
 
 #endif

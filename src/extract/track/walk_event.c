@@ -15,8 +15,6 @@
  * as much. */
 #define SLIPPED_LEAST 0.97
 #define FEW_SLIPPED 2u
-/* Units that slips take from one of the first tracks of a run. */
-#define ABOUT_UNITS 3u
 /* No completion is later than that, but for one in thousands. */
 #define LATE_MOST_NS 4e6
 /* How near the angle of what comes next is to that behind missing tracks: the
@@ -68,15 +66,6 @@ static bool in_row(const struct walk *w)
 static bool is_slipped(const struct ahead *a, uint32_t size)
 {
 	return size < a->whole && size >= SLIPPED_LEAST * a->whole;
-}
-
-/* Does a new run go on with tracks of about its size, some of which slipped? */
-static bool is_about(const struct walk *w, uint32_t size)
-{
-	uint32_t is = w->plan.now.size;
-
-	return w->plan.now.count <= FEW_SLIPPED && plan_is_long(&w->plan) &&
-	       (is > size ? is - size : size - is) <= ABOUT_UNITS;
 }
 
 /* Is a track larger than those of the present run because that was none: tracks
@@ -156,21 +145,8 @@ static bool makes_up(const struct walk *w, const struct track *t)
 	return t->size > whole && t->size - whole == round_lacks(&w->plan);
 }
 
-/* Or it was so long before the last period, in which some slipped. */
-static bool was_longer(const struct walk *w, const struct track *t)
-{
-	const struct plan *p = &w->plan;
-	size_t back = 2 * p->period - 1;
-
-	return p->trusted && p->expected == 1 && p->period && back <= p->n &&
-	       t->size > w->ahead[0].whole &&
-	       t->size == p->past[p->n - back].size;
-}
-
-/* Past a track at the frontier that is longer than foretold; `always`: it is of
- * that size. */
-static int pass_longer(struct walk *w, const struct track *t, double next,
-		       bool always)
+/* Past a track at the frontier that is longer than foretold. */
+static int pass_longer(struct walk *w, const struct track *t, double next)
 {
 	struct ahead a = w->ahead[0];
 	struct store_track s = { t->first, t->size, t->start, 0 };
@@ -179,8 +155,6 @@ static int pass_longer(struct walk *w, const struct track *t, double next,
 	a.span *= (double)t->size / a.size;
 	a.size = a.whole = t->size;
 	err = walk_pass_as(w, &a, &s);
-	if (always)
-		plan_resize(&w->plan, t->size);
 	plan_slip(&w->plan, (int32_t)w->ahead[0].whole - (int32_t)t->size);
 	rounds_event(&w->rounds);
 	w->odd_at = 0;
@@ -199,32 +173,27 @@ static int odd(struct walk *w, struct track *t, double next)
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	bool again = w->odd_at == t->first && w->odd_size == t->size;
 	uint32_t before = w->odd_at == t->first ? w->odd_size : 0;
-	bool about, spares = makes_up(w, t), longer = spares;
+	bool longer = makes_up(w, t);
 	int err = 0;
 
 	/* Its first units may be the last ones of the track before it. */
-	if (spares || was_longer(w, t))
+	if (longer)
 		err = is_at(w, t->first, a->start + a->span / a->size,
 			    &longer);
 	if (err || longer)
-		return err ? err : pass_longer(w, t, next, !spares);
+		return err ? err : pass_longer(w, t, next);
 	w->odd_times = again ? w->odd_times + 1 : 0;
 	/* What so many have lost is rather another size. */
 	again = w->odd_times >= (in_row(w) && is_slipped(a, t->size) ?
 				 FEW_SLIPPED : 1);
 	w->odd_at = t->first + t->size;
 	w->odd_size = t->size;
-	about = !w->plan.trusted && is_about(w, t->size);
-	if (about && t->size > a->whole) {
-		plan_resize(&w->plan, t->size);
-		plan_ahead(&w->plan, w->ahead, 2);
-	}
 	if (again || t->size > a->whole ||
 	    (now->count < 3 && !w->plan.trusted))
 		rounds_event(&w->rounds);
 	if (again)
 		return begin_before(w, t);
-	if (now->count < 3 && !w->plan.trusted && !about)
+	if (now->count < 3 && !w->plan.trusted)
 		return walk_run_begin(w, t, t->start - w->last_start);
 	if (t->size > a->whole && goes_back(w, t))
 		return walk_run_begin(w, t, t->start - w->last_start);

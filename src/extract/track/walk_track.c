@@ -203,7 +203,9 @@ static int pass_like(struct walk *w, uint32_t size, double start, double span)
  */
 static int fill(struct walk *w, const struct track *t, bool *filled)
 {
+	double whole = 1 - LOOK_VISIBLE * w->reader->tolerance;
 	double step = phase_part(t->next - t->start), skew;
+	double span = t->size * t->pitch;
 	uint64_t units = t->first - w->plan.first;
 	struct track first = *t;
 	struct ahead a;
@@ -214,9 +216,11 @@ static int fill(struct walk *w, const struct track *t, bool *filled)
 	*filled = w->plan.now.size && units > a.size &&
 		  (units - a.size) % t->size == 0 &&
 		  units < FILL_MOST * a.size &&
-		  a.span > 1 - LOOK_VISIBLE * w->reader->tolerance;
+		  a.span > whole;
 	if (!*filled)
 		return 0;
+	/* What one track says of it is not much. */
+	span = span > whole ? 1 : span;
 	first.first = a.first + a.size;
 	first.start = phase_part(t->start - step *
 				 (double)((t->first - first.first) / t->size));
@@ -230,7 +234,7 @@ static int fill(struct walk *w, const struct track *t, bool *filled)
 	if (!err)
 		err = walk_run_begin(w, &first, first.start - w->last_start);
 	while (!err && w->plan.first <= t->first)
-		err = pass_like(w, t->size, w->last_start + step, 1);
+		err = pass_like(w, t->size, w->last_start + step, span);
 	w->plan.start = t->next;
 	return err;
 }
