@@ -502,11 +502,12 @@ bool space_slot_used(const struct space *s, traxaddr addr)
 	return t && bit_get(t->tree, slot);
 }
 
-void slots_release(struct space *s, const struct pending *p)
+void slots_release(struct space *s, struct pending *p, size_t most)
 {
-	for (size_t i = 0; i < p->slots_n; i++) {
+	for (size_t n = 0; n < most && p->slots_n; n++) {
 		uint32_t slot;
-		struct node_track *t = slot_find(s, p->slots[i], &slot);
+		struct node_track *t = slot_find(s, p->slots[--p->slots_n],
+						 &slot);
 
 		assert(t && bit_get(t->busy, slot) && !bit_get(t->tree, slot));
 		slot_unbusy(s, t, slot);

@@ -169,23 +169,37 @@ static size_t sectors_release_some(struct space *s, struct rangeset *sectors,
 void space_durable(struct space *s, uint64_t gen)
 {
 	assert(gen < s->gen);
-	for (unsigned i = 0; i < PENDING_GENS; i++) {
-		struct pending *p = &s->pending[i];
-
-		if (p->gen > gen)
-			continue;
-		slots_release(s, p);
-		slots_forget(p);
-	}
 	s->durable_gen = gen;
+}
+
+/* Slots that are released in the time of a run of sectors: each is looked for
+ * among thousands of tracks. */
+#define SLOTS_PER_RUN 16u
+
+/* Frees slots, as many as take the time of `most` runs; returns the number of
+ * runs. */
+static size_t slots_release_some(struct space *s, struct pending *p,
+				 size_t most)
+{
+	size_t n = 0;
+
+	for (; n < most && p->slots_n; n++)
+		slots_release(s, p, SLOTS_PER_RUN);
+	if (!p->slots_n)
+		slots_forget(p);
+	return n;
 }
 
 bool space_release_some(struct space *s, size_t most)
 {
-	for (unsigned i = 0; i < PENDING_GENS && most; i++)
-		if (s->pending[i].gen <= s->durable_gen)
-			most -= sectors_release_some(s, &s->pending[i].sectors,
-						     most);
+	for (unsigned i = 0; i < PENDING_GENS && most; i++) {
+		struct pending *p = &s->pending[i];
+
+		if (p->gen > s->durable_gen)
+			continue;
+		most -= slots_release_some(s, p, most);
+		most -= sectors_release_some(s, &p->sectors, most);
+	}
 	return !most;
 }
 

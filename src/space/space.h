@@ -266,9 +266,9 @@ void space_cut_mark(const struct space *space, void *payload, traxaddr addr,
 		    bool used);
 
 /*
- * The root of generation gen is durable: what was freed in it becomes free, the
- * slots at once, the sectors by space_release_some.  That is called until it
- * returns false before the next cut; it frees at most `most` runs.
+ * The root of generation gen is durable: what was freed in it becomes free by
+ * space_release_some.  That is called until it returns false before the next
+ * cut; it frees at most `most` runs of sectors, or slots in the same time.
  */
 void space_durable(struct space *space, uint64_t gen);
 bool space_release_some(struct space *space, size_t most);

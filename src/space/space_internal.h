@@ -125,7 +125,8 @@ int slots_del_track(struct space *space, uint64_t addr, uint32_t slots);
 void slots_clear(struct space *space);
 /* Does a node track have one of these sectors? */
 bool slots_meet(const struct space *space, uint64_t addr, uint64_t n);
-void slots_release(struct space *space, const struct pending *pending);
+/* Makes at most `most` slots of the list free, the last ones first. */
+void slots_release(struct space *space, struct pending *pending, size_t most);
 size_t slots_map_bytes(const struct space *space);
 /* The map of a cut. */
 void slots_map_save(struct space *space, uint8_t *map);

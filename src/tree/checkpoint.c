@@ -221,6 +221,19 @@ static int cut(struct tree *tree, uint64_t now_ns)
 
 /* ---- Root ---- */
 
+/* Runs of free sectors released at a time, and the nanoseconds charged for
+ * each. */
+#define RELEASE_RUNS 32u
+#define RELEASE_RUN_NS 3000u
+
+/* False: nothing is left. */
+static bool release_some(struct tree *tree)
+{
+	turn_charge(&tree->env->turn, TURN_RELEASE,
+		    RELEASE_RUNS * RELEASE_RUN_NS);
+	return space_release_some(tree->space, RELEASE_RUNS);
+}
+
 static void finish(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -238,6 +251,8 @@ static void finish(struct tree *tree)
 	tree->durable = ckpt->root;
 	tree->stats.checkpoints++;
 	space_durable(tree->space, ckpt->gen);
+	/* Where they are few nobody waits a turn for slots. */
+	release_some(tree);
 	if (tree->log_started)
 		log_trim(tree->log, ckpt->root.cut_seq);
 	ckpt->helped = log_fill_percent(tree->log) < CKPT_LOG_PERCENT;
@@ -245,23 +260,17 @@ static void finish(struct tree *tree)
 	txn_feed_starved(tree);
 }
 
-/* Runs of free sectors released at a time, and the nanoseconds charged for
- * each. */
-#define RELEASE_RUNS 32u
-#define RELEASE_RUN_NS 3000u
-
-/* Releases sectors in steps, as a generation may have freed millions of runs.
- * Waiters for the checkpoint wait until their room is free. */
+/* Releases slots and sectors in steps, as a generation may have freed tens of
+ * thousands of slots, and millions of runs.  Waiters for the checkpoint wait
+ * until their room is free. */
 static void run_releasing(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 	struct loop_turn *turn = &tree->env->turn;
 
-	while (space_release_some(tree->space, RELEASE_RUNS)) {
-		turn_charge(turn, TURN_RELEASE, RELEASE_RUNS * RELEASE_RUN_NS);
+	while (release_some(tree))
 		if (turn_is_full(turn))
 			return;
-	}
 	tree->pending_frozen = 0;
 	tree->growth.full = false;
 	ckpt->phase = CKPT_IDLE;

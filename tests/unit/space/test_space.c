@@ -4,6 +4,7 @@
  * become durable, groups loaded meanwhile, and crashes.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/msg.h"
@@ -961,6 +962,38 @@ START_TEST(a_track_that_leaves_gives_no_slot)
 }
 END_TEST
 
+/* A generation may have freed so many that all at once take some ms. */
+START_TEST(slots_are_released_in_steps)
+{
+	struct space *s = space_of_nodes();
+	const uint64_t gen = space_gen(s);
+	uint32_t map_bytes, group_bytes;
+	traxaddr slots[100];
+	uint64_t free_n;
+	void *payload;
+
+	ck_assert(space_slots_reserve(s, 100));
+	for (unsigned i = 0; i < 100; i++)
+		slots[i] = space_slot_take(s, 1024, false);
+	ck_assert_int_eq(space_cut(s, &payload, &map_bytes, &group_bytes), 0);
+	free(payload);
+	for (unsigned i = 0; i < 100; i++)
+		space_slot_free(s, slots[i], gen);
+	ck_assert_int_eq(space_cut(s, &payload, &map_bytes, &group_bytes), 0);
+	free(payload);
+	free_n = space_slots_free(s);
+	space_durable(s, gen + 1);
+	for (unsigned step = 0; step < 6; step++) {
+		ck_assert(space_release_some(s, 1));
+		ck_assert_uint_eq(space_slots_free(s),
+				  free_n + (step + 1) * 16);
+	}
+	make_durable(s, gen + 1);
+	ck_assert_uint_eq(space_slots_free(s), free_n + 100);
+	space_free(s);
+}
+END_TEST
+
 /* The free slots of tracks on which a write has failed. */
 START_TEST(failed_slots_are_counted)
 {
@@ -1013,6 +1046,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_gap_is_loaded_in_steps);
 	tcase_add_test(tc, owner_across_the_cursor);
 	tcase_add_test(tc, a_track_that_leaves_gives_no_slot);
+	tcase_add_test(tc, slots_are_released_in_steps);
 	tcase_add_test(tc, failed_slots_are_counted);
 	tcase_add_test(tc, load_refuses_contradictions);
 	tcase_add_test(tc, root_refuses_contradictions);
