@@ -1,6 +1,6 @@
 #!/bin/sh
 # unique_names.sh - no base name of a file and no struct tag stands in two
-# folders of src/ (tags: src/extract/track is exempt).
+# folders of src/.
 cd "${top_srcdir:-.}" || exit 99
 failed=0
 
@@ -13,7 +13,7 @@ done
 find src -name '*.[ch]' | sed 's/\.[ch]$//' | sort -u | sed 's,.*/,,' |
 	sort | uniq -d | grep . && failed=1
 
-find src -name '*.[ch]' ! -path 'src/extract/track/*' | sort | xargs awk '
+find src -name '*.[ch]' | sort | xargs awk '
 /^(struct|union|enum) [a-z_0-9]+ \{/ {
 	folder = FILENAME
 	sub(/\/[^\/]*$/, "", folder)
