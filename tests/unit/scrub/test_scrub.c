@@ -19,107 +19,52 @@
 #include "sched/freeblock/freeblock.h"
 #include "scrub/scrub_internal.h"
 #include "scrub/scrub.h"
-#include "tests/rig/rig_fs.h"
+#include "tests/rig/rig_scrub.h"
 #include "tests/rig/test.h"
 #include "tests/rig/tree_verify.h"
 #include "tree/tree_internal.h"
 
-#define MIB 128u
-#define FILES 6u
-#define MAX_TURNS 400000u
-#define TURN_NS 2000000u
-
-struct bench {
-	struct rig rig;
-	struct scrub *scrub;
-	uint64_t ino[FILES];
+/* The first is smaller than a chunk, the others end with one. */
+static const size_t file_bytes[] = {
+	5000, 2u << 18, 4u << 18, 6u << 18, 8u << 18, 10u << 18,
 };
 
-static uint8_t byte_of(unsigned file, uint64_t at, unsigned version)
+static void bench_open(struct rig_scrub *b)
 {
-	return (uint8_t)(at * 7 + at / 4096 * 13 + file * 31 + version * 101);
+	rig_scrub_open(b, file_bytes, RIG_SCRUB_FILES);
 }
 
-static void write_at(struct bench *b, unsigned file, uint64_t offset,
-		     size_t bytes, unsigned version)
-{
-	uint8_t *data = malloc(bytes);
-	struct fs_op op = { .type = FS_WRITE, .ino = b->ino[file],
-			    .offset = offset, .size = bytes, .data = data };
-
-	for (size_t i = 0; i < bytes; i++)
-		data[i] = byte_of(file, offset + i, version);
-	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
-	free(data);
-}
-
-static void make_files(struct bench *b)
-{
-	char name[16];
-
-	for (unsigned i = 0; i < FILES; i++) {
-		snprintf(name, sizeof(name), "file%u", i);
-		ck_assert_int_eq(rig_mknod(&b->rig, 1, name, S_IFREG | 0644,
-					   &b->ino[i]), 0);
-		for (unsigned k = 0; k < (i ? i * 2 : 1); k++)
-			write_at(b, i, (uint64_t)k << 18,
-				 i ? 1u << 18 : 5000, 0);
-	}
-	ck_assert_int_eq(rig_sync(&b->rig), 0);
-}
-
-static void bench_open(struct bench *b)
-{
-	rig_open(&b->rig, MIB, 7);
-	make_files(b);
-	/* Nothing of it in memory. */
-	rig_remount(&b->rig);
-	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
-}
-
-static void bench_close(struct bench *b)
+static void bench_close(struct rig_scrub *b)
 {
 	scrub_close(b->scrub);
 	rig_close(&b->rig);
 }
 
-static void turn(struct bench *b)
-{
-	fs_run(b->rig.fs, 0);
-	scrub_run(b->scrub);
-	fs_run(b->rig.fs, 0);
-	sim_advance(b->rig.sim, TURN_NS);
-}
-
-static enum scrub_state state_of(struct bench *b, struct scrub_status *s)
+static enum scrub_state state_of(struct rig_scrub *b, struct scrub_status *s)
 {
 	scrub_get_status(b->scrub, s);
 	return s->state;
 }
 
 /* Runs until a pass has ended, or so many turns. */
-static void run_pass(struct bench *b, struct scrub_status *s, unsigned turns)
+static void run_pass(struct rig_scrub *b, struct scrub_status *s,
+		     unsigned turns)
 {
 	scrub_start(b->scrub);
 	do {
-		turn(b);
+		rig_scrub_turn(b);
 	} while (--turns && state_of(b, s) == SCRUB_RUNNING);
-}
-
-static uint64_t sector_of(struct bench *b, unsigned file, uint64_t offset)
-{
-	return rig_sector_of(&b->rig, b->ino[file], offset);
 }
 
 START_TEST(all_is_read)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	json_t *errors;
 	char *text;
 
 	bench_open(&b);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	ck_assert_uint_eq(s.passes, 1);
 	ck_assert_uint_eq(s.errors, 0);
@@ -141,16 +86,16 @@ END_TEST
 START_TEST(damage_is_named)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	json_t *errors, *error;
 	const char *first, *second;
 	size_t i;
 
 	bench_open(&b);
-	ck_assert_int_eq(sim_flip(b.rig.sim, sector_of(&b, 3, 300000), 99), 0);
-	ck_assert_int_eq(sim_damage(b.rig.sim, sector_of(&b, 5, 1 << 20), 1),
-			 0);
-	run_pass(&b, &s, MAX_TURNS);
+	rig_scrub_flip(&b, 3, 300000);
+	ck_assert_int_eq(sim_damage(b.rig.sim,
+				    rig_scrub_sector(&b, 5, 1 << 20), 1), 0);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	errors = rig_errors(&b.rig);
 	ck_assert_uint_ge(json_array_size(errors), 2);
@@ -187,22 +132,22 @@ START_TEST(a_pass_with_no_user_does_not_pause)
 	const uint64_t most_ns = 300000000;
 	struct scrub_status s;
 	uint64_t begin_ns;
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
 	begin_ns = sim_now_ns(b.rig.sim);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	ck_assert_uint_lt(sim_now_ns(b.rig.sim) - begin_ns, most_ns);
 	bench_close(&b);
 }
 END_TEST
 
-static void pass_time(struct bench *b, unsigned minutes)
+static void pass_time(struct rig_scrub *b, unsigned minutes)
 {
 	for (; minutes; minutes--) {
 		for (unsigned i = 0; i < 20; i++)
-			turn(b);
+			rig_scrub_turn(b);
 		sim_advance(b->rig.sim, 60 * NS_PER_SECOND);
 	}
 }
@@ -216,11 +161,11 @@ START_TEST(a_pass_that_falls_due_wakes_no_drive)
 			      .buffer = bytes };
 	const struct sim_counts *counts;
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	uint64_t before;
 
-	rig_open(&b.rig, MIB, 7);
-	make_files(&b);
+	rig_open(&b.rig, RIG_SCRUB_MIB, RIG_SCRUB_SEED);
+	rig_scrub_files(&b, file_bytes, RIG_SCRUB_FILES);
 	rig_remount(&b.rig);
 	ck_assert_int_eq(scrub_open(b.rig.fs, 1, &b.scrub), 0);
 	fs_set_quiet(b.rig.fs, 0, 600 * NS_PER_SECOND);
@@ -233,8 +178,8 @@ START_TEST(a_pass_that_falls_due_wakes_no_drive)
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
 	ck_assert_uint_eq(s.passes, 0);
 	ck_assert_int_eq(rig_do(&b.rig, &read), 0);
-	for (unsigned i = 0; i < MAX_TURNS && !s.passes; i++) {
-		turn(&b);
+	for (unsigned i = 0; i < RIG_SCRUB_TURNS && !s.passes; i++) {
+		rig_scrub_turn(&b);
 		state_of(&b, &s);
 	}
 	ck_assert_uint_eq(s.passes, 1);
@@ -242,7 +187,7 @@ START_TEST(a_pass_that_falls_due_wakes_no_drive)
 }
 END_TEST
 
-static uint64_t class_count(struct bench *b, enum queue_class class)
+static uint64_t class_count(struct rig_scrub *b, enum queue_class class)
 {
 	return queue_stats(b->rig.fs->queue)->class[class].requests;
 }
@@ -255,19 +200,19 @@ START_TEST(a_bad_place_is_not_hammered)
 				   .sectors = 8, .k = 1 };
 	struct scrub_status s;
 	uint64_t reads, users;
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 0);
-	fault.first = sector_of(&b, 5, 1 << 20) & ~UINT64_C(7);
+	fault.first = rig_scrub_sector(&b, 5, 1 << 20) & ~UINT64_C(7);
 	reads = sim_counts(b.rig.sim)->reads;
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	reads = sim_counts(b.rig.sim)->reads - reads;
 	ck_assert_int_eq(sim_fault_add(b.rig.sim, &fault), 0);
 	users = class_count(&b, QUEUE_READ);
 	reads += sim_counts(b.rig.sim)->reads;
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	printf("%llu reads more than before, %llu of the bad place, "
 	       "%llu of users\n",
 	       (unsigned long long)(sim_counts(b.rig.sim)->reads - reads),
@@ -291,16 +236,16 @@ START_TEST(fixed_is_judged)
 	const struct root *root;
 	struct scrub_status s;
 	uint64_t place[3];
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 0);
 	ck_assert_uint_ge(s.suspects, 5);
 	scrub_close(b.scrub);
 	b.rig.options.read_only = true;
 	rig_remount(&b.rig);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	rig_scrub_begin(&b);
 	super = fs_super(b.rig.fs);
 	super_places(super, place);
 	ck_assert_int_eq(sim_flip(b.rig.sim, place[1] + 1, 77), 0);
@@ -308,7 +253,7 @@ START_TEST(fixed_is_judged)
 	ck_assert_int_eq(sim_flip(b.rig.sim,
 				  super->area_sector[root->gen & 1][1] + 8, 5),
 			 0);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 2);
 	bench_close(&b);
 }
@@ -318,7 +263,7 @@ END_TEST
 
 /* Where the copies of a leaf lie that nothing changes: the first ones of so
  * many inodes' are those of the scrub itself. */
-static struct node_ptr quiet_leaf(struct bench *b)
+static struct node_ptr quiet_leaf(struct rig_scrub *b)
 {
 	struct tree *tree;
 	struct fs_attr attr;
@@ -347,7 +292,7 @@ START_TEST(nodes_are_healed)
 	struct node_ptr ptr;
 	struct scrub_status s;
 	json_t *errors, *error;
-	struct bench b;
+	struct rig_scrub b;
 	uint64_t at, slots;
 
 	bench_open(&b);
@@ -355,7 +300,7 @@ START_TEST(nodes_are_healed)
 	at = addr_sector(mirror ? ptr.addr2 : ptr.addr);
 	ck_assert_int_eq(flip ? sim_flip(b.rig.sim, at + 31, 1000) :
 				sim_damage(b.rig.sim, at + 9, 1), 0);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	errors = rig_errors(&b.rig);
 	ck_assert_uint_eq(json_array_size(errors), 1);
 	error = json_array_get(errors, 0);
@@ -374,21 +319,21 @@ START_TEST(log_is_judged)
 	struct log_found found;
 	struct scrub_status s;
 	struct log *log;
-	struct bench b;
+	struct rig_scrub b;
 	uint64_t end;
 
 	bench_open(&b);
-	write_at(&b, 0, 0, 5000, 7);
+	rig_scrub_write(&b, 0, 0, 5000, 7);
 	ck_assert_int_eq(rig_sync(&b.rig), 0);
 	super = fs_super(b.rig.fs);
 	log = tree_log(b.rig.fs->tree);
 	end = super->sectors;
 	ck_assert(log_record_next(log, 0, end, &found));
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 0);
 	ck_assert(log_record_next(log, 0, end, &found));
 	ck_assert_int_eq(sim_flip(b.rig.sim, found.sector, 40), 0);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 1);
 	bench_close(&b);
 }
@@ -400,7 +345,7 @@ static void copies_made(void *arg, uint64_t copies)
 }
 
 /* Copies of all of a file, and where one of them lies. */
-static uint64_t copy_file(struct bench *b, unsigned file)
+static uint64_t copy_file(struct rig_scrub *b, unsigned file)
 {
 	const struct replica_want want = { b->ino[file], 0, file * 2 * 64 };
 	uint64_t sector = UINT64_MAX;
@@ -414,7 +359,7 @@ static uint64_t copy_file(struct bench *b, unsigned file)
 				      copies_made, &copies), 0);
 	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
 	for (int i = 0; i < 100000 && copies < 0; i++)
-		turn(b);
+		rig_scrub_turn(b);
 	ck_assert_int_eq(copies, file * 2 * 4);
 	ck_assert_int_eq(rig_sync(&b->rig), 0);
 	region = regions_at(b->rig.fs->replicas->regions, 0);
@@ -427,20 +372,20 @@ static uint64_t copy_file(struct bench *b, unsigned file)
 START_TEST(copies_are_judged)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	json_t *errors, *error;
 	uint64_t sector, read;
 
 	bench_open(&b);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	read = s.run_sectors;
 	sector = copy_file(&b, 3);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	ck_assert_uint_eq(s.errors, 0);
 	ck_assert_uint_ge(s.run_sectors, read + 6 * 512);
 	ck_assert_int_eq(sim_flip(b.rig.sim, sector + 200, 9), 0);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 1);
 	ck_assert_uint_eq(b.rig.fs->replicas->stats.bad, 1);
 	errors = rig_errors(&b.rig);
@@ -451,7 +396,7 @@ START_TEST(copies_are_judged)
 	ck_assert(json_is_true(json_object_get(error, "healed")));
 	json_decref(errors);
 	/* It is no copy any more. */
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.errors, 0);
 	ck_assert_uint_eq(b.rig.fs->replicas->stats.bad, 1);
 	bench_close(&b);
@@ -462,23 +407,24 @@ END_TEST
 START_TEST(change_is_no_damage)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	json_t *errors;
 	unsigned turns = 0;
 
 	bench_open(&b);
 	scrub_start(b.scrub);
 	do {
-		turn(&b);
+		rig_scrub_turn(&b);
 		if (turns < 200 && turns % 4 == 0)
-			write_at(&b, 1 + turns / 4 % 4,
+			rig_scrub_write(&b, 1 + turns / 4 % 4,
 				 (turns * 37 % 60) << 12, 8192, turns);
 		if (turns == 60)
 			ck_assert_int_eq(rig_unlink(&b.rig, 1, "file5"), 0);
 		if (turns % 40 == 20 && turns < 200)
 			ck_assert_int_eq(rig_sync(&b.rig), 0);
-	} while (++turns < MAX_TURNS && (state_of(&b, &s) == SCRUB_RUNNING ||
-					 turns < 200));
+	} while (++turns < RIG_SCRUB_TURNS &&
+		 (state_of(&b, &s) == SCRUB_RUNNING ||
+		  turns < 200));
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	errors = rig_errors(&b.rig);
 	ck_assert_msg(json_array_size(errors) == 0, "%s",
@@ -492,7 +438,7 @@ END_TEST
 START_TEST(a_scrub_goes_on_after_a_pause_and_a_crash)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	uint64_t read;
 
 	bench_open(&b);
@@ -501,22 +447,22 @@ START_TEST(a_scrub_goes_on_after_a_pause_and_a_crash)
 	ck_assert_int_eq(s.state, SCRUB_RUNNING);
 	scrub_pause(b.scrub);
 	for (int i = 0; i < 20; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	state_of(&b, &s);
 	read = s.run_sectors;
 	for (int i = 0; i < 500; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_PAUSED);
 	ck_assert_uint_eq(s.run_sectors, read);
 	ck_assert_int_eq(rig_sync(&b.rig), 0);
 	/* Power goes. */
 	scrub_close(b.scrub);
 	rig_crash(&b.rig);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
-	turn(&b);
+	rig_scrub_begin(&b);
+	rig_scrub_turn(&b);
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_PAUSED);
 	scrub_resume(b.scrub);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	ck_assert_uint_eq(s.passes, 1);
 	ck_assert_uint_eq(s.errors, 0);
@@ -535,12 +481,12 @@ static int64_t shifted_wall(struct env *env)
 }
 
 /* A pass is due each 30 days, on a clock that a test can set. */
-static void bench_open_with_clock(struct bench *b)
+static void bench_open_with_clock(struct rig_scrub *b)
 {
 	wall_offset_ns = (int64_t)(20 * 365 * DAY_NS);
-	rig_open(&b->rig, MIB, 7);
+	rig_open(&b->rig, RIG_SCRUB_MIB, RIG_SCRUB_SEED);
 	sim_env(b->rig.sim)->wall_ns = shifted_wall;
-	make_files(b);
+	rig_scrub_files(b, file_bytes, RIG_SCRUB_FILES);
 	ck_assert_int_eq(scrub_open(b->rig.fs, 30, &b->scrub), 0);
 }
 
@@ -548,14 +494,14 @@ static void bench_open_with_clock(struct bench *b)
 START_TEST(a_clock_set_back_stops_no_scrub)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	unsigned i;
 
 	bench_open_with_clock(&b);
 	if (_i)
-		run_pass(&b, &s, MAX_TURNS);
+		run_pass(&b, &s, RIG_SCRUB_TURNS);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
 	ck_assert_uint_eq(s.passes, (unsigned)_i);
 	wall_offset_ns -= (int64_t)(10 * 365 * DAY_NS);
@@ -563,10 +509,10 @@ START_TEST(a_clock_set_back_stops_no_scrub)
 	rig_remount(&b.rig);
 	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	sim_advance(b.rig.sim, 31 * DAY_NS);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	state_of(&b, &s);
 	ck_assert(s.state == SCRUB_RUNNING || s.passes > (unsigned)_i);
 	bench_close(&b);
@@ -578,28 +524,28 @@ END_TEST
 START_TEST(a_pause_between_passes_holds)
 {
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 	unsigned i;
 
 	bench_open_with_clock(&b);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_WAITING);
 	scrub_pause(b.scrub);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	scrub_close(b.scrub);
 	rig_remount(&b.rig);
 	ck_assert_int_eq(scrub_open(b.rig.fs, 30, &b.scrub), 0);
 	sim_advance(b.rig.sim, 31 * DAY_NS);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	ck_assert_int_eq(state_of(&b, &s), SCRUB_HELD);
 	ck_assert_uint_eq(s.passes, 0);
 	ck_assert_int_eq(s.next_seconds, 0);
 	scrub_resume(b.scrub);
 	for (i = 0; i < 100; i++)
-		turn(&b);
+		rig_scrub_turn(&b);
 	state_of(&b, &s);
 	ck_assert(s.state == SCRUB_RUNNING || s.passes == 1);
 	bench_close(&b);
@@ -620,32 +566,31 @@ START_TEST(suspects_are_not_stored)
 {
 	struct scrub_status s;
 	unsigned turns = 0, i;
-	struct bench b;
+	struct rig_scrub b;
 	json_t *errors;
 
 	bench_open(&b);
 	for (i = 0; i < 40; i++)
-		ck_assert_int_eq(sim_flip(b.rig.sim,
-					  sector_of(&b, 5, i << 16), 99), 0);
+		rig_scrub_flip(&b, 5, i << 16);
 	scrub_start(b.scrub);
 	do {
 		fs_run(b.rig.fs, 0);
 		freeblock_promote(b.scrub->task, file_is_suspect(b.scrub));
 		scrub_run(b.scrub);
-		sim_advance(b.rig.sim, TURN_NS);
+		sim_advance(b.rig.sim, RIG_SCRUB_TURN_NS);
 	} while (!(b.scrub->moved && file_is_suspect(b.scrub)) &&
-		 turns++ < MAX_TURNS);
-	ck_assert_uint_lt(turns, MAX_TURNS);
+		 turns++ < RIG_SCRUB_TURNS);
+	ck_assert_uint_lt(turns, RIG_SCRUB_TURNS);
 	scrub_pause(b.scrub);
 	scrub_close(b.scrub);
 	/* The checker would have its say, too. */
 	ck_assert_int_eq(fs_close(b.rig.fs), 0);
 	ck_assert_int_eq(fs_open(sim_env(b.rig.sim), sim_disk(b.rig.sim),
 				 &b.rig.options, &b.rig.fs), 0);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
-	turn(&b);
+	rig_scrub_begin(&b);
+	rig_scrub_turn(&b);
 	scrub_resume(b.scrub);
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_uint_eq(s.passes, 1);
 	errors = rig_errors(&b.rig);
 	ck_assert_uint_ge(json_array_size(errors), 40);
@@ -656,13 +601,13 @@ START_TEST(suspects_are_not_stored)
 }
 END_TEST
 
-static void remount_with(struct bench *b, size_t memory_bytes)
+static void remount_with(struct rig_scrub *b, size_t memory_bytes)
 {
 	scrub_close(b->scrub);
 	b->rig.options.memory_bytes = memory_bytes;
 	rig_remount(&b->rig);
 	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
-	turn(b);
+	rig_scrub_turn(b);
 }
 
 /* With other memory the disk has other bands: what was read of the pass is not
@@ -672,7 +617,7 @@ START_TEST(with_other_bands_nothing_is_left_out)
 	static const size_t memory[] = { 256u << 20, 32u << 20, 128u << 20 };
 	uint64_t all, done, read = 0;
 	struct scrub_status s;
-	struct bench b;
+	struct rig_scrub b;
 
 	rig_open(&b.rig, 2048, 7);
 	for (unsigned i = 0; i < 8; i++) {
@@ -685,8 +630,8 @@ START_TEST(with_other_bands_nothing_is_left_out)
 		ck_assert_int_eq(rig_do(&b.rig, &op), 0);
 	}
 	rig_remount(&b.rig);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
-	run_pass(&b, &s, MAX_TURNS);
+	rig_scrub_begin(&b);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	all = s.done_sectors;
 	ck_assert_uint_gt(all, 1600u << 11);
 	ck_assert_uint_eq(s.run_sectors, all);
@@ -696,7 +641,7 @@ START_TEST(with_other_bands_nothing_is_left_out)
 
 		scrub_start(b.scrub);
 		do {
-			turn(&b);
+			rig_scrub_turn(&b);
 			state_of(&b, &s);
 		} while (s.state == SCRUB_RUNNING && s.done_sectors < part);
 		ck_assert_int_eq(s.state, SCRUB_RUNNING);
@@ -706,7 +651,7 @@ START_TEST(with_other_bands_nothing_is_left_out)
 		state_of(&b, &s);
 		ck_assert_uint_gt(s.done_sectors, done / 2);
 	}
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	ck_assert_uint_eq(s.passes, 2);
 	read += s.run_sectors;
@@ -724,19 +669,19 @@ START_TEST(a_pass_ends_though_owners_change)
 	uint64_t seed = seeds[_i], ino[16] = { 0 };
 	struct scrub_status s;
 	unsigned turns, i;
-	struct bench b;
+	struct rig_scrub b;
 	char name[8];
 
 	rig_open(&b.rig, 1024, 7);
 	b.rig.options.memory_bytes = 1u << 30;
 	rig_remount(&b.rig);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	rig_scrub_begin(&b);
 	for (turns = 0; turns < 40000; turns++) {
 		struct fs_op op = { .type = FS_FALLOCATE };
 
 		if (turns > 600 && state_of(&b, &s) == SCRUB_WAITING)
 			scrub_start(b.scrub);
-		turn(&b);
+		rig_scrub_turn(&b);
 		if (turns % 40)
 			continue;
 		i = test_random(&seed) % 16;
@@ -752,7 +697,7 @@ START_TEST(a_pass_ends_though_owners_change)
 		op.size = (1280 + test_random(&seed) % 12800) << 12;
 		ck_assert_int_eq(rig_do(&b.rig, &op), 0);
 	}
-	run_pass(&b, &s, MAX_TURNS);
+	run_pass(&b, &s, RIG_SCRUB_TURNS);
 	ck_assert_int_eq(s.state, SCRUB_WAITING);
 	bench_close(&b);
 }
@@ -771,7 +716,7 @@ static const char drive_text[] =
 	"\"cylinder_skew\": 0.25 } ] }";
 
 struct load {
-	struct bench *b;
+	struct rig_scrub *b;
 	struct queue_request req;
 	struct iovec iov;
 	uint64_t seed, spent_ns;
@@ -812,7 +757,7 @@ static void load_ask(struct load *load)
 	queue_submit(queue, &load->req);
 }
 
-static double run_load(struct bench *b, unsigned n)
+static double run_load(struct rig_scrub *b, unsigned n)
 {
 	struct load load = { .b = b, .left = n, .seed = 21 };
 
@@ -827,7 +772,8 @@ static double run_load(struct bench *b, unsigned n)
 	return (double)load.spent_ns / n;
 }
 
-static void drive_open(struct bench *b, struct spec **spec, struct spec **model,
+static void drive_open(struct rig_scrub *b, struct spec **spec,
+		       struct spec **model,
 		       struct geom **geom, struct head **head)
 {
 	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512 };
@@ -863,7 +809,7 @@ static void drive_open(struct bench *b, struct spec **spec, struct spec **model,
 /* In the gaps of random reads it reads on, and they do not notice. */
 START_TEST(nothing_is_delayed)
 {
-	struct bench b = { .scrub = NULL };
+	struct rig_scrub b = { .scrub = NULL };
 	struct spec *spec, *model;
 	struct scrub_status s;
 	struct geom *geom;
@@ -871,8 +817,8 @@ START_TEST(nothing_is_delayed)
 	double without, with;
 
 	drive_open(&b, &spec, &model, &geom, &head);
-	make_files(&b);
-	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	rig_scrub_files(&b, file_bytes, RIG_SCRUB_FILES);
+	rig_scrub_begin(&b);
 	run_load(&b, 400);
 	without = run_load(&b, 1500);
 	scrub_start(b.scrub);

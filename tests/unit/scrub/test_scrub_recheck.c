@@ -10,73 +10,34 @@
 #include "fs/data/file_data.h"
 #include "fs/op/errors.h"
 #include "scrub/scrub.h"
-#include "tests/rig/rig_fs.h"
+#include "tests/rig/rig_scrub.h"
 #include "tests/rig/test.h"
 
-#define MIB 128u
-#define FILES 4u
-#define FILE_BYTES (1u << 18)
-#define MAX_TURNS 400000u
-#define TURN_NS 2000000u
+static const size_t file_bytes[] = { 1u << 18, 1u << 18, 1u << 18, 1u << 18 };
 
-struct bench {
-	struct rig rig;
-	struct scrub *scrub;
-	uint64_t ino[FILES];
-};
-
-static void write_at(struct bench *b, unsigned file, uint64_t offset,
-		     size_t bytes)
+static void bench_open(struct rig_scrub *b)
 {
-	uint8_t *data = malloc(bytes);
-	struct fs_op op = { .type = FS_WRITE, .ino = b->ino[file],
-			    .offset = offset, .size = bytes, .data = data };
-
-	memset(data, 'a' + (int)file, bytes);
-	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
-	free(data);
+	rig_scrub_open(b, file_bytes, 4);
 }
 
-static void bench_scrub(struct bench *b)
-{
-	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
-}
-
-static void bench_open(struct bench *b)
-{
-	char name[16];
-
-	rig_open(&b->rig, MIB, 7);
-	for (unsigned i = 0; i < FILES; i++) {
-		snprintf(name, sizeof(name), "file%u", i);
-		ck_assert_int_eq(rig_mknod(&b->rig, 1, name, S_IFREG | 0644,
-					   &b->ino[i]), 0);
-		write_at(b, i, 0, FILE_BYTES);
-	}
-	ck_assert_int_eq(rig_sync(&b->rig), 0);
-	/* Nothing of it in memory. */
-	rig_remount(&b->rig);
-	bench_scrub(b);
-}
-
-static void bench_remount(struct bench *b)
+static void bench_remount(struct rig_scrub *b)
 {
 	scrub_close(b->scrub);
 	ck_assert_int_eq(fs_close(b->rig.fs), 0);
 	ck_assert_int_eq(fs_open(sim_env(b->rig.sim), sim_disk(b->rig.sim),
 				 &b->rig.options, &b->rig.fs), 0);
-	bench_scrub(b);
+	rig_scrub_begin(b);
 }
 
 /* Without the checker, which would have its say about the damage. */
-static void bench_close(struct bench *b)
+static void bench_close(struct rig_scrub *b)
 {
 	scrub_close(b->scrub);
 	ck_assert_int_eq(fs_close(b->rig.fs), 0);
 	sim_free(b->rig.sim);
 }
 
-static bool is_busy(struct bench *b)
+static bool is_busy(struct rig_scrub *b)
 {
 	char *text = scrub_json(b->scrub);
 	json_t *json = json_loads(text, 0, NULL);
@@ -89,26 +50,23 @@ static bool is_busy(struct bench *b)
 	return busy;
 }
 
-static void run(struct bench *b)
+static void run(struct rig_scrub *b)
 {
 	unsigned turns = 0;
 
 	do {
-		ck_assert_uint_lt(turns++, MAX_TURNS);
-		fs_run(b->rig.fs, 0);
-		scrub_run(b->scrub);
-		fs_run(b->rig.fs, 0);
-		sim_advance(b->rig.sim, TURN_NS);
+		ck_assert_uint_lt(turns++, RIG_SCRUB_TURNS);
+		rig_scrub_turn(b);
 	} while (is_busy(b));
 }
 
-static void run_pass(struct bench *b)
+static void run_pass(struct rig_scrub *b)
 {
 	scrub_start(b->scrub);
 	run(b);
 }
 
-static size_t notes(struct bench *b)
+static size_t notes(struct rig_scrub *b)
 {
 	json_t *array = rig_errors(&b->rig);
 	size_t n = json_array_size(array);
@@ -118,7 +76,7 @@ static size_t notes(struct bench *b)
 }
 
 /* Looks at all notes again; returns how many are left. */
-static size_t recheck(struct bench *b)
+static size_t recheck(struct rig_scrub *b)
 {
 	/* A reader may have noted something that waits for its transaction. */
 	rig_settle(&b->rig);
@@ -127,37 +85,27 @@ static size_t recheck(struct bench *b)
 	return notes(b);
 }
 
-static uint64_t sector_of(struct bench *b, unsigned file, uint64_t offset)
-{
-	return rig_sector_of(&b->rig, b->ino[file], offset);
-}
-
-static void flip(struct bench *b, unsigned file, uint64_t offset)
-{
-	ck_assert_int_eq(sim_flip(b->rig.sim, sector_of(b, file, offset), 99),
-			 0);
-}
-
 /* Rot that was repaired below, overwritten or deleted; what is still bad keeps
  * its note, also over a remount. */
 START_TEST(what_became_whole_goes)
 {
 	json_t *array;
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
-	flip(&b, 0, 8192);
-	flip(&b, 1, 100000);
-	flip(&b, 2, 0);
-	ck_assert_int_eq(sim_damage(b.rig.sim, sector_of(&b, 3, 0), 1), 0);
+	rig_scrub_flip(&b, 0, 8192);
+	rig_scrub_flip(&b, 1, 100000);
+	rig_scrub_flip(&b, 2, 0);
+	ck_assert_int_eq(sim_damage(b.rig.sim, rig_scrub_sector(&b, 3, 0), 1),
+			 0);
 	run_pass(&b);
 	ck_assert_uint_eq(notes(&b), 4);
 	ck_assert_uint_eq(recheck(&b), 4);
 	bench_remount(&b);
 	ck_assert_uint_eq(recheck(&b), 4);
-	flip(&b, 0, 8192);
+	rig_scrub_flip(&b, 0, 8192);
 	ck_assert_uint_eq(recheck(&b), 3);
-	write_at(&b, 1, 98304, 4096);
+	rig_scrub_write(&b, 1, 98304, 4096, 1);
 	ck_assert_int_eq(rig_sync(&b.rig), 0);
 	ck_assert_uint_eq(recheck(&b), 2);
 	ck_assert_int_eq(rig_unlink(&b.rig, 1, "file2"), 0);
@@ -173,18 +121,18 @@ END_TEST
 /* The end of a pass looks at older notes, too. */
 START_TEST(a_pass_ends_with_a_recheck)
 {
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
-	flip(&b, 0, 8192);
+	rig_scrub_flip(&b, 0, 8192);
 	run_pass(&b);
 	ck_assert_uint_eq(notes(&b), 1);
-	flip(&b, 0, 8192);
+	rig_scrub_flip(&b, 0, 8192);
 	run_pass(&b);
 	ck_assert_uint_eq(notes(&b), 0);
 	ck_assert_uint_eq(errors_count(b.rig.fs), 0);
 	/* The same damage again is news. */
-	flip(&b, 0, 8192);
+	rig_scrub_flip(&b, 0, 8192);
 	run_pass(&b);
 	ck_assert_uint_eq(notes(&b), 1);
 	bench_close(&b);
@@ -195,27 +143,28 @@ END_TEST
  * looked at for itself. */
 START_TEST(two_blocks_of_one_chunk_are_two_notes)
 {
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
-	flip(&b, 0, 5 * 4096);
+	rig_scrub_flip(&b, 0, 5 * 4096);
 	run_pass(&b);
-	flip(&b, 0, 3 * 4096);
+	rig_scrub_flip(&b, 0, 3 * 4096);
 	run_pass(&b);
 	ck_assert_uint_eq(notes(&b), 2);
 	ck_assert_uint_eq(recheck(&b), 2);
-	flip(&b, 0, 3 * 4096);
+	rig_scrub_flip(&b, 0, 3 * 4096);
 	ck_assert_uint_eq(recheck(&b), 1);
 	bench_close(&b);
 }
 END_TEST
 
-static void note(struct bench *b, unsigned file, enum error_what what,
+static void note(struct rig_scrub *b, unsigned file, enum error_what what,
 		 bool healed)
 {
 	errors_add(b->rig.fs, &(struct error){
 		.ino = b->ino[file], .off = 4096, .sectors = 8,
-		.sector = what == ERROR_LOST ? 0 : sector_of(b, file, 4096),
+		.sector = what == ERROR_LOST ? 0 :
+					       rig_scrub_sector(b, file, 4096),
 		.what = what, .healed = healed });
 }
 
@@ -223,7 +172,7 @@ static void note(struct bench *b, unsigned file, enum error_what what,
  * reading. */
 START_TEST(healed_and_lost_stay)
 {
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
 	note(&b, 0, ERROR_CSUM, true);
@@ -238,7 +187,7 @@ END_TEST
 START_TEST(structures_are_looked_at)
 {
 	uint64_t place[3];
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
 	super_places(fs_super(b.rig.fs), place);
@@ -260,7 +209,7 @@ END_TEST
 START_TEST(notes_are_cleared_up_to_a_number)
 {
 	struct fs_op op = { .type = FS_ERRORS_CLEAR, .size = 21 };
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
 	for (unsigned i = 0; i < 30; i++)
@@ -281,17 +230,17 @@ END_TEST
 
 START_TEST(a_read_only_mount_keeps_its_notes)
 {
-	struct bench b;
+	struct rig_scrub b;
 
 	bench_open(&b);
-	flip(&b, 0, 8192);
+	rig_scrub_flip(&b, 0, 8192);
 	run_pass(&b);
 	scrub_close(b.scrub);
 	ck_assert_int_eq(fs_close(b.rig.fs), 0);
 	b.rig.options.read_only = true;
 	ck_assert_int_eq(fs_open(sim_env(b.rig.sim), sim_disk(b.rig.sim),
 				 &b.rig.options, &b.rig.fs), 0);
-	bench_scrub(&b);
+	rig_scrub_begin(&b);
 	ck_assert_int_eq(scrub_recheck(b.scrub), -EROFS);
 	ck_assert_uint_eq(notes(&b), 1);
 	bench_close(&b);
