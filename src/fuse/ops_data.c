@@ -284,9 +284,9 @@ void ops_write(struct request *req)
 	req->op.data = req->data;
 	if (in->write_flags & FUSE_WRITE_KILL_SUIDGID)
 		req->op.flags = FS_SET_KILL_PRIV;
-	/* Of pages, and of direct writes where there may be some, the kernel
-	 * takes all or an error. */
-	if (req->session->options.direct)
+	/* write(2) says how much was written of a file that was opened with
+	 * FOPEN_DIRECT_IO.  Of any other the kernel takes all or an error. */
+	if (ops_open_flags(req->session) & FOPEN_DIRECT_IO)
 		req->op.flags |= FS_WRITE_PART;
 	if (in->write_flags & FUSE_WRITE_CACHE) {
 		req->op.flags |= FS_WRITE_ACCEPTED;

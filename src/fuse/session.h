@@ -34,9 +34,9 @@ struct session_options {
 				 * caller's */
 	int signal_fd;		/* signalfd of whatever is to end the session
 				   and of SIGCHLD; -1: none */
-	bool direct;		/* all files are read and written past the
-				   kernel's cache, so that a read is answered
-				   whole or with an error */
+	bool direct;		/* all files are opened past the kernel's cache
+				 * (FOPEN_DIRECT_IO): read(2) and write(2) say
+				 * what the file system says */
 	bool awake;		/* processors are kept awake while requests
 				 * follow each other (burst.h) */
 	uid_t owner;		/* the user who mounted it, who may use
