@@ -1102,7 +1102,7 @@ START_TEST(read_only_refuses)
 END_TEST
 
 /* A file kept in its inode's leaf has no extent that could be taken out. */
-START_TEST(punch_inline)
+START_TEST(a_hole_in_an_inline_file_reads_as_zeros)
 {
 	struct fs_op op = { .type = FS_WRITE, .size = 2000 };
 	char buf[4096];
@@ -1183,7 +1183,7 @@ static Suite *suite(void)
 	tcase_add_test(names, acl_is_inherited);
 	tcase_add_test(names, a_change_of_content_takes_suid_and_capabilities);
 	tcase_add_test(names, read_only_refuses);
-	tcase_add_test(names, punch_inline);
+	tcase_add_test(names, a_hole_in_an_inline_file_reads_as_zeros);
 	tcase_add_test(names, facts_are_json);
 	suite_add_tcase(s, names);
 	return s;

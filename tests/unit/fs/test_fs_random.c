@@ -481,7 +481,7 @@ static void run(uint64_t seed, unsigned ops)
 	free(w);
 }
 
-START_TEST(random_names)
+START_TEST(random_operations_are_as_in_the_model)
 {
 	const char *seed = getenv("TRAX_SEED"), *ops = getenv("TRAX_OPS");
 
@@ -495,7 +495,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("fs random names");
 	TCase *tc = tcase_create("random");
 
-	tcase_add_loop_test(tc, random_names, 0, 3);
+	tcase_add_loop_test(tc, random_operations_are_as_in_the_model, 0, 3);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -958,7 +958,7 @@ static void add_with_room(struct rig *r, uint64_t number, size_t bytes,
 	log_release(r->log, bytes + 8);
 }
 
-START_TEST(wraps_around)
+START_TEST(a_log_that_wraps_around_loses_nothing)
 {
 	static const struct { unsigned tracks; uint32_t sectors; } shapes[] = {
 		{ 2, 512 }, { 2, 1024 }, { 3, 640 }, { 6, 1024 },
@@ -1509,7 +1509,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, unreadable_units_of_others_say_nothing);
 	tcase_add_loop_test(tc, a_torn_record_is_the_end, 2, 6);
 	tcase_add_loop_test(tc, nothing_of_an_earlier_life, 0, 2);
-	tcase_add_loop_test(tc, wraps_around, 0, 8);
+	tcase_add_loop_test(tc, a_log_that_wraps_around_loses_nothing, 0, 8);
 	tcase_add_loop_test(tc, promises_are_kept, 0, 16);
 	tcase_add_test(tc, held_records_are_kept);
 	tcase_add_test(tc, lost_data_record_is_told);

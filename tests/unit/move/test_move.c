@@ -225,7 +225,7 @@ static void cut(struct bench *b, enum sim_cut how)
 }
 
 /* Power goes in the middle: all is there, and the checker finds no leak. */
-START_TEST(power_goes)
+START_TEST(a_power_cut_in_a_move_loses_nothing)
 {
 	static const enum sim_cut cuts[] = { SIM_CUT_KEEP, SIM_CUT_DROP,
 					     SIM_CUT_RANDOM };
@@ -264,7 +264,7 @@ static void reach_step(struct bench *b, enum move_step step)
 
 /* What can't be written, or read back, stays where it is.  The first writes
  * after a move has begun are its data. */
-START_TEST(writes_fail)
+START_TEST(a_failed_move_changes_nothing)
 {
 	const struct sim_fault fault = {
 		.kind = _i % 2 ? SIM_FLIP : SIM_FAIL,
@@ -706,8 +706,8 @@ int main(void)
 	tcase_set_timeout(tcase, 300);
 	tcase_add_loop_test(tcase, tracks_are_emptied, 0, 2);
 	tcase_add_loop_test(tcase, users_change_files, 0, 3);
-	tcase_add_loop_test(tcase, power_goes, 0, 12);
-	tcase_add_loop_test(tcase, writes_fail, 0, 4);
+	tcase_add_loop_test(tcase, a_power_cut_in_a_move_loses_nothing, 0, 12);
+	tcase_add_loop_test(tcase, a_failed_move_changes_nothing, 0, 4);
 	tcase_add_loop_test(tcase, pause_and_close, 0, 12);
 	tcase_add_loop_test(tcase, unmounts_in_each_step, MOVE_LOOK,
 			    MOVE_DRAIN + 1);

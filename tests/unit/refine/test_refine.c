@@ -816,7 +816,7 @@ static void bed_refine(struct bed *bed, struct refine_status *status)
 /* mkfs found out nothing at all, because the host was too busy; so it is at
  * first under the mount, which is cut off in the middle once, and then for a
  * while again, so that much is looked at in vain. */
-START_TEST(from_nothing)
+START_TEST(a_disk_without_a_profile_is_measured)
 {
 	struct specgen gen = { .seed = 11, .bytes = UINT64_C(600) << 20,
 			       .group_cylinders = 8, .zero_latency = 1 };
@@ -862,7 +862,7 @@ END_TEST
 
 /* The image was copied to another drive, which turns faster: it is measured
  * anew. */
-START_TEST(other_drive)
+START_TEST(another_drive_is_measured_anew)
 {
 	struct refine_status status;
 	struct media *content;
@@ -994,9 +994,9 @@ int main(void)
 	tcase_add_test(tc, a_doubted_profile_is_trusted_again);
 	tcase_add_test(tc, wanted_sectors_survive_a_new_geometry);
 	tcase_add_test(tc, it_waits_for_a_busy_host);
-	tcase_add_test(tc, from_nothing);
+	tcase_add_test(tc, a_disk_without_a_profile_is_measured);
 	tcase_add_test(tc, from_nothing_flat);
-	tcase_add_test(tc, other_drive);
+	tcase_add_test(tc, another_drive_is_measured_anew);
 	tcase_add_test(tc, users_wait_for_one_read_at_most);
 	tcase_add_test(tc, it_goes_on_between_rare_writes);
 	suite_add_tcase(suite, tc);

@@ -450,7 +450,7 @@ END_TEST
 
 /* What is said of the head's time is what the drive says, on drives not seen
  * before, too. */
-START_TEST(times_agree)
+START_TEST(what_is_counted_is_what_the_head_did)
 {
 	struct freeblock_stats stats, before;
 	struct drive_times alone, times;
@@ -492,7 +492,7 @@ END_TEST
  * foreground hardly notices a task, by turns with it and without, and what is
  * said of the delay is what there is.
  */
-START_TEST(late_host)
+START_TEST(a_late_host_delays_nobody)
 {
 	double mean_ns[2] = { 0, 0 }, said_ns, is_ns;
 	struct freeblock_delay delay;
@@ -614,7 +614,7 @@ static void run_idle(struct bench *b, uint64_t ns)
 	}
 }
 
-START_TEST(idle_time)
+START_TEST(in_idle_time_all_is_read)
 {
 	struct freeblock_stats stats;
 	struct bench b;
@@ -745,7 +745,7 @@ END_TEST
 
 /* ---- errors, promotion, writes ---- */
 
-START_TEST(bad_sector)
+START_TEST(a_bad_sector_costs_no_other)
 {
 	struct bench b;
 	uint64_t where = 1000 * UNIT + 3;
@@ -764,7 +764,7 @@ START_TEST(bad_sector)
 END_TEST
 
 /* Idle time ends after a while, until somebody asks for something. */
-START_TEST(sleeps)
+START_TEST(a_sleeping_disk_is_left_alone)
 {
 	struct bench b;
 	uint64_t got;
@@ -960,7 +960,7 @@ END_TEST
  * nothing; what is taken back is not written. */
 #define MANY 400u
 
-START_TEST(many_writes)
+START_TEST(writes_by_the_way_go_first)
 {
 	struct queue_request *req = calloc(MANY, sizeof(*req));
 	uint64_t *data = aligned_alloc(4096, 4096);
@@ -1000,7 +1000,7 @@ END_TEST
 
 /* One that finds somebody at its place waits again, unless it was asked for
  * meanwhile. */
-START_TEST(busy_writes)
+START_TEST(a_write_to_a_busy_place_waits_again)
 {
 	struct queue_request req = { .disk = { .op = DISK_WRITE,
 					       .sector = 1000 * UNIT,
@@ -1042,21 +1042,21 @@ int main(void)
 			    2);
 	tcase_add_test(tcase,
 		       a_stream_that_the_drive_reads_ahead_has_no_gaps);
-	tcase_add_loop_test(tcase, times_agree, 0, 4);
-	tcase_add_loop_test(tcase, late_host, 1, 3);
+	tcase_add_loop_test(tcase, what_is_counted_is_what_the_head_did, 0, 4);
+	tcase_add_loop_test(tcase, a_late_host_delays_nobody, 1, 3);
 	tcase_add_test(tcase, late_host_behind_others);
-	tcase_add_loop_test(tcase, idle_time, 0, 2);
+	tcase_add_loop_test(tcase, in_idle_time_all_is_read, 0, 2);
 	tcase_add_test(tcase, idle_time_behind_lone_requests);
 	tcase_add_loop_test(tcase, remapped_sectors_are_read_in_gaps, 3, 5);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
-	tcase_add_test(tcase, sleeps);
-	tcase_add_test(tcase, bad_sector);
-	tcase_add_test(tcase, many_writes);
+	tcase_add_test(tcase, a_sleeping_disk_is_left_alone);
+	tcase_add_test(tcase, a_bad_sector_costs_no_other);
+	tcase_add_test(tcase, writes_by_the_way_go_first);
 	tcase_add_test(tcase, cut_by_a_gap);
 	tcase_add_loop_test(tcase, promoted_sectors_are_read_like_requests, 0,
 			    2);
 	tcase_add_loop_test(tcase, writes_go_in_gaps_and_idle_time, 0, 2);
-	tcase_add_test(tcase, busy_writes);
+	tcase_add_test(tcase, a_write_to_a_busy_place_waits_again);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -113,7 +113,7 @@ static void is_bounded(const struct freeblock_set *w, const struct geom *geom)
 
 static const uint32_t unit_sizes[] = { 1, 8, 64 };
 
-START_TEST(wanted_random)
+START_TEST(a_set_holds_what_was_added)
 {
 	struct spec *spec = spec_of(_i == 1 ? "serpentine" : "cylinder");
 	struct geom *geom = geom_of(spec);
@@ -368,7 +368,7 @@ static const struct {
 	{ "serpentine", 0.0005, 1, 1 },
 };
 
-START_TEST(search_exact)
+START_TEST(a_search_finds_the_best_track)
 {
 	struct gap_query query;
 	struct gap_plan plan;
@@ -465,10 +465,10 @@ int main(void)
 	Suite *suite = suite_create("gap");
 	TCase *tcase = tcase_create("wanted");
 
-	tcase_add_loop_test(tcase, wanted_random, 0, 3);
+	tcase_add_loop_test(tcase, a_set_holds_what_was_added, 0, 3);
 	suite_add_tcase(suite, tcase);
 	tcase = tcase_create("search");
-	tcase_add_loop_test(tcase, search_exact, 0,
+	tcase_add_loop_test(tcase, a_search_finds_the_best_track, 0,
 			    sizeof(searches) / sizeof(*searches));
 	tcase_add_test(tcase, the_search_keeps_its_guards);
 	tcase_add_loop_test(tcase, the_search_takes_few_steps, 0, 4);
