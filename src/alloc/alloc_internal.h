@@ -182,7 +182,6 @@ bool track_known(const struct alloc *alloc, uint64_t sector);
 int part_search(struct taking *taking, uint64_t goal, uint64_t n,
 		uint64_t roomy, bool longest, struct span *at);
 
-
 /* ---- alloc_large.c ---- */
 
 uint64_t taking_end(const struct taking *taking);

@@ -147,8 +147,8 @@ static const struct workload {
 	int (*set_up)(struct bench *bench);
 	void (*order)(struct bench *bench);	/* called before each run; NULL:
 						 * nothing */
-	unsigned change;	/* run before which change_order is called; 0:
-				 * never */
+	unsigned change;	/* run before which replicas_change_order is
+				 * called; 0: never */
 	bool busy;		/* there is no pause in a run, nor between
 				 * runs */
 } workloads[] = {

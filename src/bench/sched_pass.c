@@ -1,6 +1,6 @@
 /*
  * sched_pass.c - random reads all over a disk beside the scrub of a file system
- * that fills most of it, and without, by turns.  The scan of sched_scrub.c
+ * that fills most of it, and without, by turns.  The scan of sched_free.c
  * wants all of the disk at once; what the scrub wants has to fit its memory.
  */
 #include <errno.h>

@@ -29,7 +29,7 @@ struct geom_track {
 	uint32_t cylinder;
 	uint32_t surface;
 	angle start;		/* angle of the first LBN's leading edge */
-	angle per_sector;	/* angle of one LBN (rounded; see geom_angle) */
+	angle per_sector;	/* angle of one LBN, rounded down */
 	bool known;		/* measured or given, not a pseudo-track */
 };
 

@@ -11,7 +11,6 @@
 #include "fs/drive/profile_load.h"
 #include "sched/freeblock/freeblock.h"
 
-
 /* ---- The drive ---- */
 
 static int fs_read_record(void *arg, uint64_t sector, uint32_t sectors,

@@ -75,7 +75,6 @@ struct log_scan {
 	struct load load[LOADS];
 };
 
-
 /* find_drop frees the payload of a find, find_keep stores it. */
 void find_drop(struct log_scan *scan, struct found_record *find);
 int find_keep(struct log_scan *scan, struct found_record *find,

@@ -9,7 +9,6 @@
 
 #include "scrub/scrub_internal.h"
 
-
 static bool is_read(const struct owner_item *owner)
 {
 	return owner->kind != OWNER_BAD;

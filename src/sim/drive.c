@@ -9,7 +9,7 @@
  *
  * The head is busy with an access (`now`), or free since head.at_ns, and then
  * perhaps reading ahead: that is worked out only when somebody wants to know
- * (read_ahead_until), from where the head stopped last.
+ * (drive_read_ahead_until), from where the head stopped last.
  *
  * A decision what to do next falls when the head is free and the first of the
  * visible commands (the oldest `depth`) has been decoded; so commands that come

@@ -60,8 +60,8 @@ struct buffer {
 	struct buffer *parent;	/* NULL: the root, or not live */
 	struct buffer *hash_next;
 	struct list link;	/* member of free, lru, dirty or frozen */
-	struct list waiting;	/* loading: struct fetch_wait of transactions
-				 * that wait for it */
+	struct list waiting;	/* loading: struct txn_miss of transactions that
+				 * wait for it */
 	struct buffer_load *load;	/* its own, for its whole life */
 };
 

@@ -12,6 +12,7 @@
  *   txn_state.c   one by itself: made, freed, its pins, its lists
  *   rmap.c        what transactions tell the space and the counters
  *   checkpoint.c  cut, writing a generation, its root
+ *   ckpt_*.c      parts of a checkpoint (ckpt_internal.h)
  *   tree_recovery.c  superblock, root, start and close
  *   replay.c      the log's records are applied
  *   logged_data.c  logged data found by recovery
@@ -365,7 +366,6 @@ struct buffer *apply_new_node(struct tree *tree, unsigned level, struct key low,
 void apply_free_slots(struct tree *tree, const struct node_ptr *ptr);
 /* Joins a node that may have become small with a resident neighbour. */
 void apply_shrink(struct tree *tree, struct buffer *buffer);
-/* The position of a node in its parent. */
 /* Joins a touched node with the sibling at position i of their parent. */
 void apply_join(struct tree *tree, struct buffer *buffer,
 		struct buffer *sibling, unsigned i);
@@ -374,6 +374,7 @@ void apply_join(struct tree *tree, struct buffer *buffer,
  * `low` then. */
 void apply_give(struct buffer *left, struct buffer *leaf, unsigned n,
 		struct key low);
+/* The position of a node in its parent. */
 unsigned apply_index(const struct buffer *buffer);
 /* Writes a buffer's address and checksum into its parent. */
 void apply_update_parent(struct buffer *buffer);

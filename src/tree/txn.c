@@ -134,7 +134,6 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 							   REFUSE_SPACE;
 }
 
-
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 {
 	const size_t most = tree_pins_most(tree);

@@ -38,7 +38,7 @@ struct lab {
 /* Makes a lab with nothing but a root directory, as mkfs leaves it. */
 void lab_init_empty(struct lab *lab);
 void lab_init(struct lab *lab);
-/* Begins with this content, a clone of lab_content of another lab. */
+/* Begins with this content, a clone of that of another lab's disk. */
 void lab_init_from(struct lab *lab, const struct media *content);
 void lab_fini(struct lab *lab);
 

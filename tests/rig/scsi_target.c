@@ -32,7 +32,6 @@ struct scsi_target {
 	struct mode_page page[PAGES];
 };
 
-
 static void refuse(struct scsi_command *command, unsigned code)
 {
 	command->key = ILLEGAL;

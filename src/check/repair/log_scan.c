@@ -45,7 +45,6 @@ struct log_scan_state {
 				 * rebuilding */
 };
 
-
 enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_DESTAGED };
 
 /* ---- Finding records ---- */

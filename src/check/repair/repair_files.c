@@ -10,7 +10,6 @@
 #include "base/csum.h"
 #include "check/repair/repair.h"
 
-
 struct repair_file {
 	struct check *check;
 	struct item_set *set;

@@ -26,7 +26,6 @@ unsigned writeback_collect_most(const struct writeback *wb, unsigned most);
 /* Is the file written back among the small files? */
 bool file_is_small(const struct file *file);
 
-
 /* ---- writeback_txn.c ---- */
 
 /* Finds the kind of a write-back and its place. */

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 
-
 /* The default ACL of the parent, and what a new inode gets of it. */
 struct inherit {
 	struct acl acl;

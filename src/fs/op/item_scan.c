@@ -9,7 +9,6 @@
 #include "fs/op/fs_txn.h"
 #include "fs/op/op.h"
 
-
 struct item_scan {
 	enum item_type type;
 	int (*take)(struct fs *fs, const struct tree_item *item);

@@ -10,7 +10,6 @@
 
 #include "sched/freeblock/freeblock_set.h"
 
-
 /* ---- changing ---- */
 
 /* Updates the nodes above a page after a change in it. */

@@ -687,7 +687,8 @@ START_TEST(each_problem_has_a_damage)
 	/* without_superblock_or_root_the_check_ends; what a repair says. */
 	has[PROBLEM_SUPER_NONE] = has[PROBLEM_SUPER_FEATURE] = true;
 	has[PROBLEM_DEVICE_SMALL] = has[PROBLEM_RESCUED] = true;
-	has[PROBLEM_LOG_REPLAY] = has[PROBLEM_DATA_LOST] = true; /* ..._fs.c */
+	/* In test_check_fs. */
+	has[PROBLEM_LOG_REPLAY] = has[PROBLEM_DATA_LOST] = true;
 	has[PROBLEM_DATA_UNSURE] = true;
 	has[PROBLEM_ROOT_LOST] = true;	/* test_recover */
 	for (i = 0; i < PROBLEMS; i++)

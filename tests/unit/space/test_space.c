@@ -19,7 +19,6 @@ static void make_durable(struct space *s, uint64_t gen)
 		;
 }
 
-
 #define CELL 4096u
 #define GROUP_CELLS (TRAX_GROUP_SECTORS / CELL)
 #define CELLS (2 * GROUP_CELLS + 40)
