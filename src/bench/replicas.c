@@ -25,6 +25,7 @@
 #include "base/units.h"
 #include "bench/replicas_internal.h"
 #include "bench/rig.h"
+#include "diskmodel/profile.h"
 #include "diskmodel/spec.h"
 #include "format/format.h"
 #include "fs/fs.h"
@@ -34,10 +35,6 @@
 #include "sim/named.h"
 #include "sim/sim.h"
 
-/* Watts while seeking and while turning, from FS2, table 1, for specifications
- * without power. */
-#define SEEK_W 14.0
-#define ACTIVE_W 8.0
 /* Virtual time for which the file system is idle after each run, and makes
  * replicas: 60 s. */
 #define IDLE_NS (60 * NS_PER_SECOND)
@@ -290,9 +287,11 @@ static int run_once(struct bench *bench, const struct workload *workload,
 	figures->ahead_ms = (double)times.prefetch_ns / 1e6 / bench->reads;
 	figures->limit_ms = limit_ms(bench, workload) / bench->reads;
 	figures->energy_mj = ((double)(times.seek_ns + times.switch_ns) *
-			      watts(bench->spec->seek_w, SEEK_W) +
+			      watts(bench->spec->seek_w,
+				    PROFILE_USUAL_SEEK_W) +
 			      (double)(times.rotation_ns + times.transfer_ns) *
-			      watts(bench->spec->active_w, ACTIVE_W)) / 1e6 /
+			      watts(bench->spec->active_w,
+				    PROFILE_USUAL_ACTIVE_W)) / 1e6 /
 			     bench->reads;
 	figures->accesses = times.accesses;
 	if (workload->busy && run + 1 < bench->options->runs)

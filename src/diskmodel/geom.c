@@ -138,18 +138,6 @@ uint64_t geom_known_sectors(const struct geom *geom)
 	return sum;
 }
 
-uint64_t geom_known_tracks(const struct geom *geom)
-{
-	struct geom_track t;
-	uint64_t n = 0;
-
-	for (uint64_t i = 0; i < geom_tracks(geom); i++) {
-		geom_track_at(geom, i, &t);
-		n += t.known;
-	}
-	return n;
-}
-
 uint64_t geom_period_ns(const struct geom *geom)
 {
 	return geom->period_ns;

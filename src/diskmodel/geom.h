@@ -71,9 +71,6 @@ bool geom_known(const struct geom *geom);
 /* Number of sectors on tracks whose boundaries are known. */
 uint64_t geom_known_sectors(const struct geom *geom);
 
-/* Number of such tracks; it looks at each track. */
-uint64_t geom_known_tracks(const struct geom *geom);
-
 /* Nominal period of a revolution; 0 when not known. */
 uint64_t geom_period_ns(const struct geom *geom);
 /* A period to reckon with when it is not known, in nanoseconds: that of a drive

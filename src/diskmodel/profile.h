@@ -39,6 +39,11 @@ enum profile_part {
 /* Confidence of a part that is certain, in millionths. */
 #define PROFILE_CERTAIN_PPM 1000000u
 
+/* Power in watts while seeking, and while turning, of a drive of which it is
+ * not known: FS2, table 1. */
+#define PROFILE_USUAL_SEEK_W 14.0
+#define PROFILE_USUAL_ACTIVE_W 8.0
+
 struct profile {
 	/* Printable ASCII; "": not known. */
 	char model[64], serial[64], firmware[32];

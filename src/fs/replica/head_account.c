@@ -3,11 +3,8 @@
  */
 #include "fs/replica/head_account.h"
 
+#include "diskmodel/profile.h"
 #include "sched/head/head.h"
-
-/* Watts of a drive whose profile has none, from FS2, table 1. */
-#define SEEK_W 14.0
-#define ACTIVE_W 8.0
 
 void head_account_read(const struct fs *fs, struct head_account *account,
 		       uint64_t sector, uint64_t sectors, uint64_t wait_ns)
@@ -66,9 +63,10 @@ static double watts(double known, double usual)
 json_t *head_account_json(const struct fs *fs,
 			  const struct head_account *account)
 {
-	double seek_w = watts(fs->profile ? fs->profile->seek_w : 0, SEEK_W);
+	double seek_w = watts(fs->profile ? fs->profile->seek_w : 0,
+			      PROFILE_USUAL_SEEK_W);
 	double active_w = watts(fs->profile ? fs->profile->active_w : 0,
-				ACTIVE_W);
+				PROFILE_USUAL_ACTIVE_W);
 	double reads = account->reads ? (double)account->reads : 1;
 	double seek = (double)account->seek_ns / reads / 1e6;
 	double rotation = (double)account->rotation_ns / reads / 1e6;
