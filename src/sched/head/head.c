@@ -211,6 +211,15 @@ uint64_t head_guard_ahead_ns(const struct head *head, enum seek_learn_kind kind,
 			      ahead_ns);
 }
 
+uint64_t head_place_guard_ns(const struct head *head, uint64_t ahead_ns)
+{
+	return guard_ahead_ns(seek_learn_place_ns(&head->learn,
+						  head_period_ns(head)),
+			      head_guard_ns(head, SEEK_LEARN_WRITE,
+					    SEEK_LEARN_BUSY),
+			      ahead_ns);
+}
+
 static bool head_chain_known(const struct head *head)
 {
 	return head->outstanding <= CHAIN_MAX &&
@@ -329,6 +338,10 @@ static void head_state_guards(const struct head *head,
 			ahead);
 		*early_ns[kind] = seek_learn_early_ns(learn, kind, turn_ns);
 	}
+	head_state->place_guard_ns = head_place_guard_ns(head,
+		head_state->head.at_ns > ahead_ns[SEEK_LEARN_WRITE] ?
+			head_state->head.at_ns - ahead_ns[SEEK_LEARN_WRITE] :
+			0);
 	head_state->late_ns = seek_learn_guard_ns(learn, SEEK_LEARN_READ,
 						  SEEK_LEARN_IDLE, turn_ns);
 }

@@ -48,6 +48,7 @@ enum head_mode {
 /* An access at the disk; the queue keeps one for each. */
 struct head_access {
 	bool write;
+	bool chosen;		/* its place was chosen by the head_state */
 	bool cached;		/* a volatile cache may take it: its completion
 				 * time tells nothing */
 	bool part;		/* the drive may join it with a neighbour; then

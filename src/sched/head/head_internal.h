@@ -125,6 +125,9 @@ uint64_t head_guard_ns(const struct head *head,
 uint64_t head_guard_ahead_ns(const struct head *head, enum seek_learn_kind kind,
 			     uint64_t ahead_ns);
 
+/* The same of a place that is chosen for a write. */
+uint64_t head_place_guard_ns(const struct head *head, uint64_t ahead_ns);
+
 bool head_phase_is_known(const struct head *head, uint64_t at_ns);
 
 /* Has the drive taken most of the last writes into its cache? */

@@ -270,6 +270,7 @@ static void head_learn(struct head *head, const struct head_access *access,
 		.when = access_when(head, access),
 		.cylinders = access->cylinders,
 		.switched = access->switched,
+		.chosen = access->chosen,
 	};
 	uint64_t period_ns = head_period_ns(head);
 	int64_t offset_ns = (int64_t)(access->expected.media_ns -
@@ -448,7 +449,9 @@ static void head_observe(struct head *head, const struct head_access *access,
 	int64_t rest_ns, turns = whole_turns(error_ns, period_ns, &rest_ns);
 	bool judged = head_phase_is_known(head, complete_ns);
 	bool wrong = llabs(rest_ns) * 100 > period_ns * WRONG_PERCENT;
-	uint64_t guard_ns = head_guard_ahead_ns(head, kind, access->ahead_ns);
+	uint64_t guard_ns = access->chosen ?
+		head_place_guard_ns(head, access->ahead_ns) :
+		head_guard_ahead_ns(head, kind, access->ahead_ns);
 	bool late = !wrong && turns > 0 && access->expected.media_ns -
 		access->arrive_ns >= guard_ns;
 	bool useless = (int64_t)guard_ns > period_ns * WRONG_PERCENT / 100;

@@ -30,6 +30,8 @@ struct head_state {
 	 * others for one handed over while that is running. */
 	uint64_t read_guard_ns, write_guard_ns;
 	uint64_t read_next_guard_ns, write_next_guard_ns;
+	/* How far ahead a place is best chosen for a write handed over now. */
+	uint64_t place_guard_ns;
 	/* Guards that suffice in three of four cases, for targets that may be
 	 * missed. */
 	uint64_t read_likely_ns, write_likely_ns;

@@ -14,6 +14,13 @@
  *    by step at first, and doubled by misses one after another, which show that
  *    the arrival is wrong.
  *
+ * A place that is chosen for a write to an idle drive lies where its margin
+ * ends, and so do all that are seen, which says by itself whether that is far
+ * enough: a miss moves it away by PLACE_MISSED, a place that is met nearer by
+ * PLACE_MET, so PLACE_MET of PLACE_MISSED are missed in the end.  A turn is
+ * lost then, and the way there in each other case; where the lateness of hosts
+ * has its long tail the sum hardly depends on the share between 1 and 2 %.
+ *
  * A write after a move teaches its settling; an access without a move the
  * overhead.
  */
@@ -43,15 +50,24 @@
 #define CORRECT_PART 1024u
 #define RUN_MOST 6	/* observations in a row that count, so doublings of a
 			 * correction */
-/* So many places of writes that are met undo the first correction.  If a host
- * is late by milliseconds more often than that, the overhead grows up to the
- * most that is allowed. */
-#define BACK_AFTER 64
 /* The longest guard in steps that misses one after another may make: 15 % of a
  * turn. */
 #define CAUTION_MOST 19u
 /* Met targets in a row after which a guard gets shorter by a step. */
 #define CAUTION_MET 4u
+/* What a miss and a met place change of the margin of places (1/256 of a turn,
+ * and a 64th of that), in PLACE_TURN parts of a turn; until the first miss it
+ * gets shorter by 1/PLACE_FIRST of itself.  It is doubled up to PLACE_RUN_MOST
+ * times by misses one after another. */
+#define PLACE_TURN 65536u
+#define PLACE_MISSED (PLACE_TURN / 256)
+#define PLACE_MET (PLACE_MISSED / 64)
+#define PLACE_FIRST 32u
+#define PLACE_RUN_MOST 5u
+/* The margin is between these, as it is a guard; what goes beyond is
+ * overhead. */
+#define PLACE_LEAST (PLACE_TURN / STEPS_A_TURN)
+#define PLACE_MOST (CAUTION_MOST * PLACE_TURN / STEPS_A_TURN)
 
 int seek_learn_init(struct seek_learn *learn, const struct service_mech *mech,
 	       uint64_t read_overhead_ns, uint64_t write_overhead_ns)
@@ -78,6 +94,9 @@ void seek_learn_forget(struct seek_learn *learn)
 	memset(learn->bin_seen, 0, sizeof(learn->bin_seen));
 	memset(learn->run, 0, sizeof(learn->run));
 	learn->settle_off_ns = 0;
+	learn->place_margin = GUARD_START * PLACE_TURN / STEPS_A_TURN;
+	learn->place_run = 0;
+	learn->place_missed = false;
 	for (kind = 0; kind < SEEK_LEARN_KINDS; kind++) {
 		learn->overhead_off_ns[kind] = 0;
 		for (when = 0; when < SEEK_LEARN_WHENS; when++)
@@ -264,30 +283,50 @@ static void correct(struct seek_learn *learn,
 	}
 }
 
-/* A place that was chosen for a write was met.  Places are missed now and then
- * though the overhead is right, and a miss makes it longer by the first
- * correction; so each that is met makes it shorter by 1/BACK_AFTER of that, or
- * it would only grow with what a host is late.  (Reads lie where they lie, and
- * contradict from both sides.) */
-static void aim_nearer(struct seek_learn *learn,
-		       const struct seek_learn_access *access,
-		       int64_t offset_ns, uint64_t period_ns)
+/* Moves the margin of places, and the overhead by what that may not be; but no
+ * drive takes less time than it was measured to take. */
+static void place_move(struct seek_learn *learn, int64_t by, uint64_t period_ns)
 {
-	const struct seek_learn_steps *steps =
-		&learn->steps[access->kind][access->when];
-	uint64_t aimed_ns = (steps_guard(steps) + GUARD_WINDOW) * period_ns /
-			    STEPS_A_TURN;
+	int64_t *overhead_ns = &learn->overhead_off_ns[SEEK_LEARN_WRITE];
+	int64_t margin = (int64_t)learn->place_margin + by, beyond = 0;
 
-	if (access->kind != SEEK_LEARN_WRITE ||
-	    access->when != SEEK_LEARN_IDLE ||
-	    bin_of(access->cylinders, access->switched) ||
-	    offset_ns > (int64_t)aimed_ns)
+	if (margin > (int64_t)PLACE_MOST)
+		beyond = margin - (int64_t)PLACE_MOST;
+	if (margin < (int64_t)PLACE_LEAST)
+		beyond = margin - (int64_t)PLACE_LEAST;
+	learn->place_margin = (uint32_t)(margin - beyond);
+	beyond = beyond * (int64_t)period_ns / PLACE_TURN;
+	if (beyond < 0 && *overhead_ns + beyond < 0)
+		beyond = *overhead_ns > 0 ? -*overhead_ns : 0;
+	move_by(overhead_ns, beyond, period_ns);
+}
+
+/* Takes in a place that was chosen on the track where the head was.  Where all
+ * near ones are taken it lies further away, and tells little of the margin: it
+ * is missed by chance, unless that comes again. */
+static void place_see(struct seek_learn *learn, int64_t offset_ns, bool met,
+		      uint64_t period_ns)
+{
+	uint64_t at = (uint64_t)(offset_ns < 0 ? 0 : offset_ns) * PLACE_TURN /
+		      period_ns;
+	bool beside = at < learn->place_margin + GUARD_WINDOW * PLACE_TURN /
+						 STEPS_A_TURN;
+
+	if (offset_ns < 0 && !met)
 		return;
-	if (learn->run[SEEK_LEARN_WRITE] > 0)
-		learn->run[SEEK_LEARN_WRITE] = 0;
-	move_by(&learn->overhead_off_ns[SEEK_LEARN_WRITE],
-		-(int64_t)(2 * period_ns / CORRECT_PART / BACK_AFTER),
-		period_ns);
+	if (!met) {
+		if (beside || learn->place_run)
+			place_move(learn, PLACE_MISSED << learn->place_run,
+				   period_ns);
+		learn->place_missed = true;
+		learn->place_run += learn->place_run < PLACE_RUN_MOST;
+		return;
+	}
+	learn->place_run = 0;
+	if (beside)
+		place_move(learn, learn->place_missed ? -(int64_t)PLACE_MET :
+			   -(int64_t)(learn->place_margin / PLACE_FIRST),
+			   period_ns);
 }
 
 void seek_learn_see(struct seek_learn *learn,
@@ -300,12 +339,13 @@ void seek_learn_see(struct seek_learn *learn,
 
 	*seen += access->kind == SEEK_LEARN_READ &&
 		 access->when == SEEK_LEARN_BUSY && *seen < BIN_KNOWN;
-	if (offset_ns < 0 && met)
+	if (access->chosen && access->when == SEEK_LEARN_IDLE &&
+	    !access->cylinders && !access->switched)
+		place_see(learn, offset_ns, met, period_ns);
+	else if (offset_ns < 0 && met)
 		correct(learn, access, offset_ns - least, period_ns);
-	if (offset_ns >= 0 && !met)
+	else if (offset_ns >= 0 && !met)
 		correct(learn, access, offset_ns + least, period_ns);
-	if (offset_ns >= 0 && met)
-		aim_nearer(learn, access, offset_ns, period_ns);
 	steps_see(learn, access, offset_ns, met, period_ns);
 }
 
@@ -338,6 +378,11 @@ uint64_t seek_learn_guard_ns(const struct seek_learn *learn,
 {
 	return steps_guard(&learn->steps[kind][when]) * period_ns /
 	       STEPS_A_TURN;
+}
+
+uint64_t seek_learn_place_ns(const struct seek_learn *learn, uint64_t period_ns)
+{
+	return learn->place_margin * period_ns / PLACE_TURN;
 }
 
 uint64_t seek_learn_likely_ns(const struct seek_learn *learn,

@@ -33,6 +33,11 @@ struct seek_learn {
 	/* Accesses in a row that were late (negative: early). */
 	int8_t run[SEEK_LEARN_KINDS];
 	int64_t settle_off_ns, overhead_off_ns[SEEK_LEARN_KINDS];
+	/* The margin of places that are chosen for writes to an idle drive, in
+	 * 65536ths of a turn; misses one after another; has any been missed? */
+	uint32_t place_margin;
+	unsigned place_run;
+	bool place_missed;
 	struct seek_learn_steps {
 		/* Targets by how many steps they were ahead of the head, and
 		 * how many of these were missed. */
@@ -61,13 +66,14 @@ void seek_learn_forget(struct seek_learn *learn);
 /*
  * Takes in an access after a move of `cylinders` (switched: also or only to
  * another surface) that met or missed a target which passed offset_ns after the
- * head was expected there; negative: before.
+ * head was expected there; negative: before.  chosen: a place that was chosen
+ * for being seek_learn_place_ns ahead.
  */
 struct seek_learn_access {
 	enum seek_learn_kind kind;
 	enum seek_learn_when when;
 	uint32_t cylinders;
-	bool switched;
+	bool switched, chosen;
 };
 void seek_learn_see(struct seek_learn *learn,
 		    const struct seek_learn_access *access, int64_t offset_ns,
@@ -84,6 +90,10 @@ uint64_t seek_learn_overhead_ns(const struct seek_learn *learn,
 uint64_t seek_learn_guard_ns(const struct seek_learn *learn,
 			     enum seek_learn_kind kind,
 			     enum seek_learn_when when, uint64_t period_ns);
+
+/* How far ahead a place is best chosen for a write to an idle drive. */
+uint64_t seek_learn_place_ns(const struct seek_learn *learn,
+			     uint64_t period_ns);
 
 /* The time that suffices in three of four cases. */
 uint64_t seek_learn_likely_ns(const struct seek_learn *learn,

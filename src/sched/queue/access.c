@@ -55,6 +55,14 @@ static void access_count_stream(struct queue *queue,
 		queue->arrived_ns = queue_begin_ns(queue);
 }
 
+/* Was the place of the access chosen when it was? */
+static bool access_is_placed(const struct access *access)
+{
+	return !access->is_part && access->disk.op == DISK_WRITE &&
+	       list_first(&access->requests, struct queue_request, link)
+		       ->placed;
+}
+
 void access_submit(struct access *access, uint64_t chosen_ns)
 {
 	struct queue *queue = access->queue;
@@ -69,6 +77,7 @@ void access_submit(struct access *access, uint64_t chosen_ns)
 		access->at_head.write = disk->op == DISK_WRITE;
 		access->at_head.cached = access->at_head.write && !disk->fua &&
 			queue->disk->limits.volatile_cache;
+		access->at_head.chosen = access_is_placed(access);
 		access->at_head.part = queue->last &&
 			queue->last->disk.op == disk->op &&
 			queue->head_sector == disk->sector;

@@ -78,7 +78,7 @@ static uint64_t distance_ns(const struct head_state *head_state,
 static uint64_t start_ns(const struct head_state *head_state)
 {
 	return head_state_start_ns(head_state, true) +
-	       head_state->write_guard_ns;
+	       head_state->place_guard_ns;
 }
 
 /* Makes an option of the part [first, end) of a track. */
@@ -272,10 +272,12 @@ uint64_t range_cost_ns(const struct head_state *head_state,
 	const struct service_request req = {
 		.write = true, .lbn = sector, .sectors = query->sectors,
 	};
+	struct head_state to_place = *head_state;
 	struct geom_track track;
 	struct service out;
 
-	head_state_estimate(head_state, &req, &out);
+	to_place.write_guard_ns = head_state->place_guard_ns;
+	head_state_estimate(&to_place, &req, &out);
 	geom_track_of(head_state->geom, sector, &track);
 	return start_ns(head_state) - head_state->now_ns + out.seek_ns +
 	       out.switch_ns + out.rotation_ns +

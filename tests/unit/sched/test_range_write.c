@@ -36,7 +36,7 @@ static struct rig rig_new(const char *drive)
 	r.head_state = (struct head_state){
 		.geom = r.geom, .mech = &r.spec->mech,
 		.write_overhead_ns = r.spec->write_overhead_ns,
-		.write_guard_ns = 100000, .writes = true,
+		.place_guard_ns = 100000, .writes = true,
 	};
 	return r;
 }
