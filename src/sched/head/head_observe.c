@@ -77,6 +77,9 @@
  * phase is wrong. */
 #define WRITES_ALONE 100u
 #define WRITES_KNOWN 32u
+/* With a smaller standard deviation (revolutions) the phase is as good as just
+ * read. */
+#define SIGMA_FRESH 0.0025
 
 /* ---- what completions tell ---- */
 
@@ -363,7 +366,10 @@ static void head_follow_write(struct head *head, uint64_t at_ns, double ahead)
 {
 	if (!head->accuracy[SEEK_LEARN_WRITE].on || head->writes_trusted)
 		return;
-	if (head->silent < WRITES_AFTER) {
+	if (head->silent < WRITES_AFTER ||
+	    (head->writes_known < WRITES_KNOWN &&
+	     spindle_sigma(&head->spindle, &head->mech, at_ns) <
+		     SIGMA_FRESH)) {
 		if (head->writes_known < WRITES_KNOWN)
 			head->writes_known++;
 		head->writes_ahead += (ahead - head->writes_ahead) /
