@@ -137,8 +137,6 @@ static void head_see_cache(struct head *head)
 	struct accuracy *accuracy = &head->accuracy[SEEK_LEARN_WRITE];
 
 	head->writes_cached = true;
-	head->places.on = head->accuracy[SEEK_LEARN_WRITE].on &&
-			  !head->writes_trusted;
 	if (!head->writes_trusted)
 		return;
 	accuracy->on = head->writes_trusted = false;
@@ -521,6 +519,17 @@ bool head_takes_writes(const struct head *head)
 	return head->taken > TAKEN_MOST / 2;
 }
 
+/* The head has been there, or will be when the cache has been emptied. */
+static void head_go_to(struct head *head, const struct head_access *access,
+		       uint64_t complete_ns)
+{
+	struct geom_place place;
+
+	geom_place_of(head->geom, access->lbn + access->sectors - 1, &place);
+	head->at = (struct service_head){ complete_ns, place.cylinder,
+					  place.surface };
+}
+
 static void head_hit(struct head *head, const struct head_access *access,
 		     uint64_t complete_ns)
 {
@@ -531,7 +540,9 @@ static void head_hit(struct head *head, const struct head_access *access,
 		head->silent++;
 		head->alone++;
 		head_see_through(head, access, true);
-		if (!head_is_hidden(head, access))
+		if (head_is_hidden(head, access))
+			head_go_to(head, access, complete_ns);
+		else
 			head_rate(head, SEEK_LEARN_WRITE, true);
 		return;
 	}
@@ -539,17 +550,6 @@ static void head_hit(struct head *head, const struct head_access *access,
 	if (!access->follows && ++head->odd_run >= TRIAL_HITS &&
 	    head->mode == HEAD_TRIAL)
 		head_fail(head);
-}
-
-/* It is not known when the access was done; but the head has been there. */
-static void head_go_to(struct head *head, const struct head_access *access,
-		       uint64_t complete_ns)
-{
-	struct geom_place place;
-
-	geom_place_of(head->geom, access->lbn + access->sectors - 1, &place);
-	head->at = (struct service_head){ complete_ns, place.cylinder,
-					  place.surface };
 }
 
 static void head_take(struct head *head, struct head_access *access,

@@ -15,6 +15,7 @@
 #include "fs/mkfs.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/remap_detect.h"
+#include "sched/queue/range_write.h"
 #include "tests/rig/test.h"
 
 typedef void (*doubt_fn)(struct spec *is, struct spec *model, void *arg);
@@ -393,6 +394,88 @@ START_TEST(writes_in_the_cache_spoil_no_reads)
 	ck_assert_uint_eq(after.read.switched, before.read.switched);
 	ck_assert_uint_lt((after.read.wrong - before.read.wrong) * 20,
 			  after.read.predictions - before.read.predictions);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A commit that may go anywhere on some tracks, and by turns something that the
+ * cache takes, far away. */
+struct turns {
+	struct range_set set;
+	struct queue_place place;
+	unsigned n;
+};
+
+static bool any_next(const struct range_set *set, uint64_t from, uint64_t end,
+		     uint32_t sectors, uint64_t *place)
+{
+	(void)set;
+	*place = (from + 7) / 8 * 8;
+	return *place + sectors <= end;
+}
+
+static int any_find(struct queue_place *place,
+		    const struct head_state *head_state, uint32_t sectors,
+		    uint64_t *sector, uint64_t *cost_ns)
+{
+	const struct turns *turns = container_of(place, struct turns, place);
+	const struct range within = { 0, 4000 };
+	const struct range_query query = {
+		.set = &turns->set, .within = &within, .within_n = 1,
+		.sectors = sectors,
+	};
+	struct range_answer answer = { 0 };
+	int rc = head_state ? range_find(head_state, &query, &answer) : 0;
+
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return rc;
+}
+
+static void any_take(struct queue_place *place, struct queue_request *req,
+		     uint64_t sector)
+{
+	(void)place;
+	(void)req;
+	(void)sector;
+}
+
+static void here_and_there(void *arg, unsigned client,
+			   struct queue_request *req)
+{
+	struct turns *turns = arg;
+	bool here = turns->n++ % 2;
+
+	(void)client;
+	req->class = here ? QUEUE_COMMIT : QUEUE_WRITE_BACK;
+	req->place = here ? &turns->place : NULL;
+	req->disk.op = DISK_WRITE;
+	req->disk.fua = here;
+	req->disk.sector = 100000 + turns->n * 7919 % 10000 * 8;
+}
+
+/* The drive writes that when it has nothing else to do, and so the head is
+ * there when the next commit comes.  A cache says nothing of commits: they go
+ * to the medium, and their places are chosen. */
+START_TEST(a_cached_write_takes_the_head_along)
+{
+	struct rig_options options = { .doubt = with_write_cache,
+				       .volatile_cache = true };
+	struct turns turns = {
+		.set = { any_next },
+		.place = { .find = any_find, .take = any_take },
+	};
+	const struct rig_load load = {
+		.clients = 1, .think_ns = 50000000, .sectors = 8,
+		.requests = 400, .seed = 3, .prepare = here_and_there,
+		.arg = &turns,
+	};
+	struct rig_result result;
+
+	open_rig(&options, "wd800");
+	run(4, 8, 100, 300);
+	ck_assert_int_eq(rig_run(&rig, &load, &result), 0);
+	ck_assert(result.mean_ns < 2.5e6);
 	rig_close(&rig);
 }
 END_TEST
@@ -1168,6 +1251,8 @@ int main(void)
 		{ "noisy_references", noise_needs_no_more_references, 1 },
 		{ "a_mount_tells", reads_of_a_mount_tell_the_phase, 1 },
 		{ "seeks_are_learned", seeks_are_learned, 1 },
+		{ "cached_writes_move",
+		  a_cached_write_takes_the_head_along, 1 },
 		{ "no_rotation", without_rotation_there_is_no_head, 1 },
 		{ "write_cache", a_write_cache_tells_nothing_of_the_head, 1 },
 		{ "gaps_hold", gaps_hold_while_the_drive_has_commands, 2 },
