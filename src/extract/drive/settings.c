@@ -6,11 +6,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <scsi/sg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/msg.h"
@@ -20,7 +18,6 @@
 #define PAGE_BACKGROUND SCSI_SUBPAGE(0x1c, 0x01)
 #define PAGE_POWER 0x1a
 #define PAGE_ROOM 72
-#define ATA_TIMEOUT_MS 5000
 
 static const char *const kinds[] = { "sysfs", "mode-page", "look-ahead" };
 
@@ -197,72 +194,37 @@ int settings_set_page(struct scsi_port *port, const char *value)
 	return scsi_mode_select(port, page, (unsigned)n);
 }
 
-static void look_drive(struct settings *s, const char *path, bool writes)
-{
-	struct scsi_port *port;
-
-	if (access(path, W_OK) || scsi_open(path, &port))
-		return;
-	settings_look_pages(s, port, path, writes);
-	scsi_close(port);
-}
-
-static int set_drive(const char *path, const char *value)
-{
-	struct scsi_port *port;
-	int err = scsi_open(path, &port);
-
-	if (err)
-		return err;
-	err = settings_set_page(port, value);
-	scsi_close(port);
-	return err;
-}
-
 /* ---- ATA's look-ahead ---- */
 
 /* A command without data or with one sector in; ATA PASS-THROUGH(16). */
-static int ata_command(int fd, uint8_t command, uint8_t features, void *data)
+static int ata_command(struct scsi_port *port, uint8_t ata, uint8_t features,
+		       void *data)
 {
-	uint8_t cdb[16] = { 0x85 }, sense[32];
-	struct sg_io_hdr io = {
-		.interface_id = 'S',
-		.cmd_len = sizeof(cdb),
-		.cmdp = cdb,
-		.sbp = sense,
-		.mx_sb_len = sizeof(sense),
-		.timeout = ATA_TIMEOUT_MS,
-		.dxfer_direction = data ? SG_DXFER_FROM_DEV : SG_DXFER_NONE,
-		.dxferp = data,
-		.dxfer_len = data ? 512 : 0,
+	const uint8_t cdb[16] = {
+		0x85,
+		[1] = data ? 4 << 1 : 3 << 1,	/* PIO in, or no data */
+		[2] = data ? 0x0e : 0,		/* count: sectors, from us */
+		[4] = features,
+		[6] = data ? 1 : 0,
+		[14] = ata,
+	};
+	struct scsi_command command = {
+		.cdb = cdb, .cdb_bytes = sizeof(cdb),
+		.in = data, .in_bytes = data ? 512 : 0,
 	};
 
-	cdb[1] = data ? 4 << 1 : 3 << 1;	/* PIO in, or no data */
-	cdb[2] = data ? 0x0e : 0;		/* count: sectors, from us */
-	cdb[4] = features;
-	cdb[6] = data ? 1 : 0;
-	cdb[14] = command;
-	if (ioctl(fd, SG_IO, &io))
-		return -errno;
-	return io.status || io.host_status || (io.driver_status & 7) ? -EIO :
-								       0;
+	return scsi_do(port, &command);
 }
 
 /* IDENTIFY DEVICE words 82 and 85, bit 6: look-ahead is there, is on. */
-static void look_ata(struct settings *s, const char *path)
+static void look_ata(struct settings *s, struct scsi_port *port,
+		     const char *path)
 {
 	struct setting *v = add(s, SETTING_LOOK_AHEAD, path);
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	uint8_t data[512];
-	bool there;
+	uint8_t data[512] = { 0 };
 
-	if (fd < 0)
-		return;
-	memset(data, 0, sizeof(data));
-	there = v && !ata_command(fd, 0xec, 0, data) &&
-		(data[2 * 82] & 0x40) && (data[2 * 85] & 0x40);
-	close(fd);
-	if (!there)
+	if (!v || ata_command(port, 0xec, 0, data) ||
+	    !(data[2 * 82] & 0x40) || !(data[2 * 85] & 0x40))
 		return;
 	strcpy(v->was, "1");
 	strcpy(v->want, "0");
@@ -270,15 +232,33 @@ static void look_ata(struct settings *s, const char *path)
 }
 
 /* SET FEATURES AAh: on, 55h: off. */
-static int set_look_ahead(const char *path, const char *text)
+static int set_look_ahead(struct scsi_port *port, const char *text)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc;
+	return ata_command(port, 0xef, text[0] == '1' ? 0xaa : 0x55, NULL);
+}
 
-	if (fd < 0)
-		return -errno;
-	rc = ata_command(fd, 0xef, text[0] == '1' ? 0xaa : 0x55, NULL);
-	close(fd);
-	return rc;
+static void look_drive(struct settings *s, const char *path, bool writes)
+{
+	struct scsi_port *port;
+
+	if (access(path, W_OK) || scsi_open(path, &port))
+		return;
+	settings_look_pages(s, port, path, writes);
+	look_ata(s, port, path);
+	scsi_close(port);
+}
+
+static int set_drive(const struct setting *v, const char *value)
+{
+	struct scsi_port *port;
+	int err = scsi_open(v->where, &port);
+
+	if (err)
+		return err;
+	err = v->kind == SETTING_MODE_PAGE ? settings_set_page(port, value) :
+					     set_look_ahead(port, value);
+	scsi_close(port);
+	return err;
 }
 
 /* ---- All of them ---- */
@@ -293,20 +273,12 @@ void settings_look(const struct identity *identity, const char *path,
 	if (identity->loop)
 		return;
 	look_drive(settings, path, writes);
-	look_ata(settings, path);
 }
 
 static int set(const struct setting *v, const char *value)
 {
-	switch (v->kind) {
-	case SETTING_SYSFS:
-		return write_file(v->where, value);
-	case SETTING_MODE_PAGE:
-		return set_drive(v->where, value);
-	case SETTING_LOOK_AHEAD:
-		return set_look_ahead(v->where, value);
-	}
-	return -EINVAL;
+	return v->kind == SETTING_SYSFS ? write_file(v->where, value) :
+					  set_drive(v, value);
 }
 
 unsigned settings_apply(struct settings *settings)

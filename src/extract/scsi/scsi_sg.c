@@ -1,21 +1,20 @@
 /*
- * scsi_sg.c - commands through SG_IO, by libsgutils2's pass-through: one object
- * for all commands, because tens of thousands follow each other.
+ * scsi_sg.c - commands through SG_IO.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <scsi/sg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <scsi/sg_cmds_basic.h>
 #include <scsi/sg_lib.h>
-#include <scsi/sg_pt.h>
 
 #include "base/msg.h"
 #include "extract/scsi/scsi.h"
 
-#define TIMEOUT_S 60
+#define TIMEOUT_MS 60000
 #define SENSE_BYTES 64
 /* What Linux says of the way to a drive. */
 #define HOST_NO_CONNECT 0x01
@@ -24,83 +23,69 @@
 
 struct sg_port {
 	struct scsi_port port;
-	struct sg_pt_base *pt;
 	int fd;
-	uint8_t sense[SENSE_BYTES];
 };
 
-static int sg_answer(struct sg_port *sg, struct scsi_command *command)
+static int way_error(const struct sg_io_hdr *io)
 {
-	struct sg_scsi_sense_hdr header;
-	int n;
-
-	switch (get_scsi_pt_result_category(sg->pt)) {
-	case SCSI_PT_RESULT_GOOD:
-		break;
-	case SCSI_PT_RESULT_SENSE:
-		n = get_scsi_pt_sense_len(sg->pt);
-		if (!sg_scsi_normalize_sense(sg->sense, n, &header))
-			return -EIO;
-		command->key = header.sense_key;
-		command->asc = header.asc;
-		command->ascq = header.ascq;
-		break;
-	case SCSI_PT_RESULT_STATUS:	/* busy, reservation conflict */
-		return -EBUSY;
-	case SCSI_PT_RESULT_OS_ERR:
-		n = get_scsi_pt_os_err(sg->pt);
-		return n == ENOTTY || n == EINVAL ? -EOPNOTSUPP :
-		       n == ENXIO ? -ENODEV : -n;
-	case SCSI_PT_RESULT_TRANSPORT_ERR:
-		switch (get_scsi_pt_transport_err(sg->pt)) {
-		case HOST_NO_CONNECT:
-		case HOST_BAD_TARGET:
-			return -ENODEV;
-		case HOST_TIME_OUT:
-			return -ETIMEDOUT;
-		}
-		return -EIO;
+	switch (io->host_status) {
+	case 0:		/* busy, reservation conflict */
+		return io->status ? -EBUSY : 0;
+	case HOST_NO_CONNECT:
+	case HOST_BAD_TARGET:
+		return -ENODEV;
+	case HOST_TIME_OUT:
+		return -ETIMEDOUT;
 	default:
 		return -EIO;
 	}
-	n = get_scsi_pt_resid(sg->pt);
-	command->got_bytes = command->in_bytes;
-	if (n > 0)
-		command->got_bytes -= (uint32_t)n < command->in_bytes ?
-					      (uint32_t)n : command->in_bytes;
-	return 0;
 }
 
 static int sg_command(struct scsi_port *port, struct scsi_command *command)
 {
-	struct sg_port *sg = (struct sg_port *)port;
-	int rc;
+	const struct sg_port *sg = (struct sg_port *)port;
+	struct sg_scsi_sense_hdr header;
+	uint8_t sense[SENSE_BYTES];
+	struct sg_io_hdr io = {
+		.interface_id = 'S',
+		.cmd_len = (unsigned char)command->cdb_bytes,
+		.cmdp = (unsigned char *)command->cdb,
+		.sbp = sense,
+		.mx_sb_len = SENSE_BYTES,
+		.timeout = TIMEOUT_MS,
+		.dxfer_direction = command->in ? SG_DXFER_FROM_DEV :
+				   command->out ? SG_DXFER_TO_DEV :
+						  SG_DXFER_NONE,
+		.dxferp = command->in ? command->in : (void *)command->out,
+		.dxfer_len = command->in ? command->in_bytes :
+					   command->out_bytes,
+	};
 
-	/* Or it would remember the command before. */
-	clear_scsi_pt_obj(sg->pt);
-	set_scsi_pt_cdb(sg->pt, command->cdb, command->cdb_bytes);
-	set_scsi_pt_sense(sg->pt, sg->sense, sizeof(sg->sense));
-	if (command->in)
-		set_scsi_pt_data_in(sg->pt, command->in, command->in_bytes);
-	if (command->out)
-		set_scsi_pt_data_out(sg->pt, command->out, command->out_bytes);
-	rc = do_scsi_pt(sg->pt, sg->fd, TIMEOUT_S, 0);
-	if (rc < 0)
-		return rc == -ENOTTY || rc == -EINVAL ? -EOPNOTSUPP :
-		       rc == -ENXIO ? -ENODEV : rc;
-	if (rc == SCSI_PT_DO_TIMEOUT)
-		return -ETIMEDOUT;
-	if (rc)
-		return -EINVAL;
-	return sg_answer(sg, command);
+	if (ioctl(sg->fd, SG_IO, &io))
+		return errno == ENOTTY || errno == EINVAL ? -EOPNOTSUPP :
+		       errno == ENXIO ? -ENODEV : -errno;
+	if (!io.sb_len_wr || !sg_scsi_normalize_sense(sense, io.sb_len_wr,
+						      &header)) {
+		int err = way_error(&io);
+
+		if (err)
+			return err;
+	} else {
+		command->key = header.sense_key;
+		command->asc = header.asc;
+		command->ascq = header.ascq;
+	}
+	command->got_bytes = command->in_bytes;
+	if (io.resid > 0)
+		command->got_bytes -= (uint32_t)io.resid < command->in_bytes ?
+				      (uint32_t)io.resid : command->in_bytes;
+	return 0;
 }
 
 static void sg_close(struct scsi_port *port)
 {
 	struct sg_port *sg = (struct sg_port *)port;
 
-	if (sg->pt)
-		destruct_scsi_pt_obj(sg->pt);
 	close(sg->fd);
 	free(sg);
 }
@@ -121,11 +106,6 @@ int scsi_open(const char *path, struct scsi_port **port)
 	}
 	sg->port.command = sg_command;
 	sg->port.close = sg_close;
-	sg->pt = construct_scsi_pt_obj_with_fd(sg->fd, 0);
-	if (!sg->pt) {
-		sg_close(&sg->port);
-		return -ENOMEM;
-	}
 	*port = &sg->port;
 	return 0;
 }
