@@ -477,16 +477,17 @@ static const struct fs_txn_type pick_type = {
 	.end = pick_end,
 };
 
-/* Is nothing to be gained in the group, as little is free, or a long run?  For
- * a group that is not loaded only a bound of its longest run is known. */
+/* Is nothing to be gained in the group, as little is free, or a long run?  If
+ * the longest run is a guess the group has to be loaded. */
 static bool group_is_well(const struct moves *moves, uint32_t group)
 {
 	const struct space *space = tree_space(moves->fs->tree);
 	uint64_t free = space_group_free(space, group);
 
 	return free < TRAX_GROUP_SECTORS / GROUP_SHARE ||
-	       space_group_largest(space, group) * UINT64_C(100) >=
-		       free * moves->limits.whole_percent;
+	       (!space_group_is_guessed(space, group) &&
+		space_group_largest(space, group) * UINT64_C(100) >=
+			free * moves->limits.whole_percent);
 }
 
 void clean_pick(struct moves *moves)

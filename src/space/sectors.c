@@ -173,6 +173,7 @@ static void largest_renew(struct space *s, uint32_t group)
 	s->group[group].largest = (uint32_t)
 		rangeset_longest(&s->free, low, group_sectors(s, group));
 	s->group[group].stale = false;
+	s->group[group].guessed = false;
 	block_raise(s, group);
 }
 
@@ -387,6 +388,11 @@ bool space_group_loaded(const struct space *s, uint32_t group)
 uint32_t space_group_free(const struct space *s, uint32_t group)
 {
 	return s->group[group].free;
+}
+
+bool space_group_is_guessed(const struct space *s, uint32_t group)
+{
+	return s->group[group].guessed;
 }
 
 /* The value is a cache, and computed anew when it is stale. */

@@ -222,14 +222,14 @@ void space_release_dropped(struct space *s)
 /* ---- Roots --------------------------------------------------------------- */
 
 /* The longest free run of a group as the root has it: what is pending lies
- * between runs that are free.  Of a group with some the bound is all that is
- * free. */
+ * between runs that are free.  Of a group with some, or of which no more than
+ * a guess is known, the bound is all that is free. */
 static uint32_t largest_saved(const struct space *s, uint32_t group)
 {
 	const struct space_group *g = &s->group[group];
 
-	return g->freed > s->durable_gen + 1 ? g->free :
-					       space_group_largest(s, group);
+	return g->guessed || g->freed > s->durable_gen + 1 ?
+		       g->free : space_group_largest(s, group);
 }
 
 /* The same for replicas that were dropped, which wait for the log alone, and
@@ -297,6 +297,8 @@ static int groups_load(struct space *s, const struct group_item *item)
 			return -EUCLEAN;
 		s->group[g] = (struct space_group){
 			.free = free_n, .largest = largest,
+			.guessed = largest == free_n &&
+				   free_n < group_sectors(s, g),
 			.misfit = { UINT32_MAX, UINT32_MAX },
 		};
 		total += free_n;

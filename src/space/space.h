@@ -75,6 +75,9 @@ uint32_t space_group_free(const struct space *space, uint32_t group);
 /* Length of the longest free run; an upper bound when the group is not
  * loaded. */
 uint32_t space_group_largest(const struct space *space, uint32_t group);
+/* Is the bound no more than a guess, since sectors of the group were pending
+ * when the root was written that was mounted, and it was not loaded yet? */
+bool space_group_is_guessed(const struct space *space, uint32_t group);
 /* The first group, from this one on, that may have a free run of n sectors; the
  * number of groups: there is none.  Full groups are passed over many at a
  * time. */

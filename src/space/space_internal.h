@@ -33,6 +33,8 @@ struct space_group {
 	uint64_t freed;		/* the generation in which sectors have lost
 				 * their owner last, plus one */
 	bool stale;
+	bool guessed;		/* the root had no better bound than all that is
+				 * free, and it was not loaded since */
 	bool loaded;
 };
 
