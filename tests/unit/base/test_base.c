@@ -451,7 +451,8 @@ END_TEST
 #define OBJECTS 20000u
 #define OBJECT_BYTES 100u
 
-/* All from the heap, as in the daemon, with pieces of others in between. */
+/* All from the heap, as in the daemon, with pieces of others in between.  The
+ * first half fills the holes that the heap had before. */
 START_TEST(slabs_leave_little_between_them)
 {
 	static struct slabs slabs = SLABS_INIT(slabs, OBJECT_BYTES);
@@ -464,14 +465,16 @@ START_TEST(slabs_leave_little_between_them)
 		object[i] = slab_get(&slabs);
 		ck_assert_ptr_nonnull(object[i]);
 		memset(object[i], (int)(i % 251), OBJECT_BYTES);
+		if (i % 1000 == 0)
+			other[i / 1000] = malloc(500);
+		if (i < OBJECTS / 2)
+			continue;
 		low = (uintptr_t)object[i] < low ? (uintptr_t)object[i] : low;
 		high = (uintptr_t)object[i] > high ? (uintptr_t)object[i] :
 						     high;
-		if (i % 1000 == 0)
-			other[i / 1000] = malloc(500);
 	}
 #ifndef __SANITIZE_ADDRESS__
-	ck_assert_uint_lt(high - low, OBJECTS * OBJECT_BYTES / 4 * 5);
+	ck_assert_uint_lt(high - low, OBJECTS / 2 * OBJECT_BYTES / 4 * 5);
 #endif
 	for (unsigned i = 0; i < OBJECTS; i++) {
 		ck_assert_uint_eq(object[i][0], i % 251);
